@@ -1,0 +1,1 @@
+"""Misspecified linear bandits on many lanes at once."""

@@ -1,0 +1,1 @@
+"""Everything that is about reproducing the paper; the core never imports it."""
