@@ -1,0 +1,177 @@
+"""What chapters need to show figures and numbers: one style, one `figure`, one `glue`.
+
+A figure is drawn once with matplotlib in a marker ink. Its SVG goes into the page with the
+marker replaced by ``currentColor``, so the same drawing reads on light and on dark paper; a PNG
+travels along for readers of plain notebooks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import re
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+
+INK = "#010203"
+
+# Mid-tones: each has a contrast of at least 3:1 on white and on the dark theme's background.
+COLORS = {
+    "oful": "#c8641e",
+    "ds": "#2b7bba",
+    "sup": "#2b8f5a",
+    "lsw": "#8a63c9",
+    "rlb": "#9a7a1c",
+    "ucb": "#c2507f",
+    "bound": "#767c85",
+    "paper": "#cf4658",
+    "ours": "#2b7bba",
+    "bad": "#cf4658",
+    "good": "#2b8f5a",
+    "muted": "#7f868f",
+}
+
+STYLE: dict[str, Any] = {
+    "figure.figsize": (6.4, 3.6),
+    "figure.dpi": 110,
+    "figure.facecolor": "none",
+    "figure.constrained_layout.use": True,
+    "savefig.facecolor": "none",
+    "axes.facecolor": "none",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 10.5,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.8,
+    "axes.prop_cycle": mpl.cycler(
+        color=[COLORS[k] for k in ("ds", "oful", "sup", "lsw", "ucb", "rlb", "bound")]
+    ),
+    "grid.color": INK,
+    "grid.alpha": 0.13,
+    "grid.linewidth": 0.6,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "lines.linewidth": 1.7,
+    "patch.edgecolor": INK,
+    "hatch.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "font.size": 10,
+    "font.family": ["DejaVu Sans"],
+    "mathtext.fontset": "dejavusans",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "banditlib",
+}
+
+
+def use_style() -> None:
+    """Apply the project's matplotlib style (importing this module does it once)."""
+    mpl.rcParams.update(STYLE)
+
+
+use_style()
+
+
+def svg(fig: Figure) -> str:
+    """Return `fig` as an SVG string whose ink is ``currentColor`` and whose ids are its own."""
+    buffer = io.StringIO()
+    fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = text.replace(INK, "currentColor")
+    used = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
+    prefix = "f" + hashlib.sha256(text.encode()).hexdigest()[:8] + "-"
+
+    def rename(match: re.Match[str]) -> str:
+        return f' id="{prefix}{match[1]}"' if match[1] in used else ""
+
+    text = re.sub(r'\s+id="([^"]+)"', rename, text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", text)
+    return re.sub(r"\n\s*", "\n", text).strip()
+
+
+class Drawing:
+    """A finished figure: inline SVG for pages, PNG for everything else."""
+
+    def __init__(self, fig: Figure, alt: str) -> None:
+        self.alt = alt
+        self.svg = svg(fig)
+        buffer = io.BytesIO()
+        fig.savefig(buffer, format="png", dpi=144, facecolor="white")
+        self.png = buffer.getvalue()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        label = html.escape(self.alt, quote=True)
+        drawing = self.svg.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)
+        return {
+            "text/html": f'<div class="bl-figure" role="img" aria-label="{label}">{drawing}</div>',
+            "image/png": self.png,
+            "text/plain": f"[figure: {self.alt}]",
+        }
+
+
+def figure(fig: Figure, alt: str) -> Drawing:
+    """Close `fig` and return it ready for display.
+
+    Parameters
+    ----------
+    fig
+        The finished matplotlib figure.
+    alt
+        One or two sentences that tell a reader who cannot see it what it shows.
+    """
+    if not isinstance(alt, str) or len(alt) < 15:
+        raise ValueError("figure: alt must be a sentence that says what the figure shows")
+    drawing = Drawing(fig, alt)
+    plt.close(fig)
+    return drawing
+
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def pretty(value: object, spec: str = "") -> str:
+    """Format `value` for prose: a true minus sign, and 1.2 × 10⁹ instead of 1.2e+09."""
+    text = format(value, spec)
+    match = re.fullmatch(r"(-?[\d.]+)[eE]([+-]?\d+)", text)
+    if match:
+        text = f"{match[1]} × 10{str(int(match[2])).translate(_SUPERSCRIPT)}"
+    return re.sub(r"^-(?=[\d.])", "−", text)
+
+
+class _Text:
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def glue(name: str, value: object, spec: str = "") -> None:
+    """Give the number `value`, formatted by `spec`, the name by which the prose calls it.
+
+    In the book the prose quotes it with ``{glue:text}`name` ``. In a plain notebook, where nothing
+    substitutes names, the number is printed instead.
+    """
+    text = pretty(value, spec)
+    try:
+        from myst_nb import glue as myst_glue
+    except ImportError:
+        print(f"{name} = {text}")
+        return
+    myst_glue(name, _Text(text), display=False)
