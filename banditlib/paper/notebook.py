@@ -91,7 +91,9 @@ def svg(fig: Figure) -> str:
     fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+    text = text.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
     text = text.replace(INK, "currentColor")
     used = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
     prefix = "f" + hashlib.sha256(text.encode()).hexdigest()[:8] + "-"
