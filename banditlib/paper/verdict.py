@@ -1,0 +1,198 @@
+"""The rule that turns numbers into a verdict, written before the runs that it judges.
+
+Every printed number of a table is treated in the same way.  Our runs are cut into *replicates*: each
+replicate repeats the paper's whole procedure once (one instance, eight trials, the choice of
+(β, λ) included) and yields one value for the cell.  If the paper's procedure is ours, its printed
+value :math:`p` is one more replicate, so that with the mean :math:`m` and the standard deviation
+:math:`s` (``ddof=1``) of our :math:`n` replicates
+
+.. math:: t = \\frac{p - m}{s\\sqrt{1 + 1/n}}
+
+follows, nearly, Student's distribution with :math:`n-1` degrees of freedom.  :math:`|t|` is the
+difference in combined standard errors, and the p-values are corrected over the whole table by
+Holm's method.  The word for a cell is the first that applies:
+
+``cannot be tested``
+    there is nothing to compare (a value that depends on an unknown machine, fewer than two
+    replicates).
+``reproduced``
+    the corrected p-value is at least :data:`ALPHA`, *and* the two values lie within a factor
+    :data:`FACTOR` of each other or within the cell's floor (:data:`FLOOR` times the regret of
+    playing the second-best arm throughout).
+``reproduced in kind``
+    the cell stands on the same side of the table's reference row as it does in the paper, and the
+    95% interval of our paired difference to that row does not contain zero; for the reference row itself:
+    within a factor :data:`ORDER`.
+``not reproduced``
+    otherwise.
+
+Values without a spread in the paper, measured on another machine (elapsed time, given as a ratio to the
+reference row), have no p-value; the rest of the rule is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+ALPHA = 0.05
+FACTOR = 1.5
+ORDER = 3.0
+FLOOR = 0.01
+
+Word = Literal["reproduced", "reproduced in kind", "not reproduced", "cannot be tested"]
+WORDS: tuple[Word, ...] = (
+    "reproduced",
+    "reproduced in kind",
+    "not reproduced",
+    "cannot be tested",
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed number and our replicates of it.
+
+    Parameters
+    ----------
+    name
+        Row and column.
+    paper
+        The printed value.
+    replicates
+        Our values, shape (n,).
+    reference
+        ``(paper's value, our replicates)`` of the table's reference row, in the same order of
+        replicates so that differences are paired; ``None`` for the reference row itself.
+    floor
+        Differences up to this size count as agreement.
+    timed
+        A ratio of elapsed times: no p-value.
+    at_least
+        The paper prints a lower bound ("≥"): larger values agree with it.
+    testable
+        False where nothing can be compared.
+    """
+
+    name: str
+    paper: float
+    replicates: NDArray[np.float64]
+    reference: tuple[float, NDArray[np.float64]] | None = None
+    floor: float = 0.0
+    timed: bool = False
+    at_least: bool = False
+    testable: bool = True
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the rule says of one cell; ``interval`` is the 95% interval of our mean."""
+
+    name: str
+    paper: float
+    ours: float
+    interval: tuple[float, float]
+    difference: float
+    p: float
+    p_holm: float
+    verdict: Word
+
+
+def judge(cells: Sequence[Cell]) -> list[Judged]:
+    """Judge a whole table: one :class:`Judged` per cell, p-values corrected over all of them."""
+    scores = [_score(cell) for cell in cells]
+    corrected = holm([p for _, p in scores])
+    return [
+        Judged(
+            name=cell.name,
+            paper=cell.paper,
+            ours=float(np.mean(cell.replicates)) if len(cell.replicates) else math.nan,
+            interval=mean_interval(cell.replicates),
+            difference=t,
+            p=p,
+            p_holm=float(p_holm),
+            verdict=_word(cell, float(p_holm)),
+        )
+        for cell, (t, p), p_holm in zip(cells, scores, corrected, strict=True)
+    ]
+
+
+def holm(p: ArrayLike) -> NDArray[np.float64]:
+    """Holm's step-down correction; NaN entries are left out of the count and stay NaN."""
+    p = np.asarray(p, dtype=float)
+    out = np.full(p.shape, np.nan)
+    tested = np.flatnonzero(~np.isnan(p))
+    order = tested[np.argsort(p[tested], kind="stable")]
+    running = 0.0
+    for rank, index in enumerate(order):
+        running = max(running, min(1.0, (len(order) - rank) * p[index]))
+        out[index] = running
+    return out
+
+
+def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Student's interval of the mean of ``values``; NaN with fewer than two."""
+    values = np.asarray(values, dtype=float)
+    if len(values) < 2:
+        return math.nan, math.nan
+    half = _t_quantile(0.5 + level / 2, len(values) - 1)
+    half *= float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return float(np.mean(values)) - half, float(np.mean(values)) + half
+
+
+def _score(cell: Cell) -> tuple[float, float]:
+    """Difference in combined standard errors and its p-value (NaN where there is none)."""
+    n = len(cell.replicates)
+    if not cell.testable or cell.timed or n < 2:
+        return math.nan, math.nan
+    gap = cell.paper - float(np.mean(cell.replicates))
+    spread = float(np.std(cell.replicates, ddof=1)) * math.sqrt(1 + 1 / n)
+    if spread == 0:
+        return (0.0, 1.0) if gap == 0 else (math.copysign(math.inf, gap), 0.0)
+    return gap / spread, 2 * _t_tail(abs(gap / spread), n - 1)
+
+
+def _word(cell: Cell, p_holm: float) -> Word:
+    if not cell.testable or len(cell.replicates) < 2:
+        return "cannot be tested"
+    ours = float(np.mean(cell.replicates))
+    credible = cell.timed or p_holm >= ALPHA
+    if credible and _close(cell, ours):
+        return "reproduced"
+    return "reproduced in kind" if _in_kind(cell, ours) else "not reproduced"
+
+
+def _close(cell: Cell, ours: float) -> bool:
+    if cell.at_least:
+        return ours >= cell.paper
+    return abs(ours - cell.paper) <= cell.floor or _within(ours, cell.paper, FACTOR)
+
+
+def _within(a: float, b: float, factor: float) -> bool:
+    return a > 0 and b > 0 and max(a / b, b / a) <= factor
+
+
+def _in_kind(cell: Cell, ours: float) -> bool:
+    if cell.reference is None:
+        return abs(ours - cell.paper) <= cell.floor or _within(ours, cell.paper, ORDER)
+    paper_reference, our_reference = cell.reference
+    side = np.sign(cell.paper - paper_reference)
+    low, high = mean_interval(np.asarray(cell.replicates) - np.asarray(our_reference))
+    return bool(low > 0 if side > 0 else high < 0 if side < 0 else low <= 0 <= high)
+
+
+def _t_tail(t: float, df: int) -> float:
+    from scipy.stats import t as student
+
+    return float(student.sf(t, df))
+
+
+def _t_quantile(q: float, df: int) -> float:
+    from scipy.stats import t as student
+
+    return float(student.ppf(q, df))
