@@ -1,0 +1,1 @@
+"""The checks behind the ledger, one module for each chapter."""
