@@ -1,0 +1,530 @@
+r"""Every constant and bound of the paper, as printed and as repaired, under the paper's names.
+
+Three theorems live here. :func:`known_gap` collects the constants of the theorem on DS-OFUL
+(``thm:main``), :func:`unknown_gap` those of the theorem on SupLinUCB (``thm:main-sup``), and the
+``lower_*`` functions those of the lower bound (``thm:lower``). Plain functions underneath give the
+lemmas that the theorems share. All of it is scalar arithmetic: nothing here looks at data.
+
+Products such as :math:`L^2B^2\Gamma^{-2}` are formed as sums of logarithms, so that ``L``, ``B`` and
+:math:`1/\delta` may be as large as their logarithms allow: :class:`Known` stores :math:`\log L`,
+:math:`\log B` and :math:`\log(1/\delta)` and can be built from them directly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+__all__ = [
+    "Known", "SupBeta", "Unknown", "known_gap", "largest_Gamma_tight", "level", "lower_eps",
+    "lower_first_limit", "lower_first_printed", "lower_first_repaired", "lower_second_printed",
+    "lower_second_repaired", "lower_zeta", "potential_bound", "potential_bound_he", "radius",
+    "radius_tight", "selections", "selections_root", "selections_sharp", "skip_regret",
+    "unknown_gap", "zeta_max_tight",
+]  # fmt: skip
+
+Number = float | np.ndarray  # a scalar, or an array where a curve is wanted
+
+
+def _require(ok: bool, name: str, expected: str, value: object) -> None:
+    """Raise a ValueError that names the argument and says what was expected."""
+    if not ok:
+        raise ValueError(f"{name} must be {expected}, got {value!r}")
+
+
+def _check(**given: Number) -> None:
+    """Check the arguments shared by all statements; each is checked only if it is given."""
+    rules: dict[str, tuple[Callable[[float], bool], str]] = {
+        "d": (lambda v: v >= 1 and v == int(v), "an integer >= 1"),
+        "n": (lambda v: v >= 0, ">= 0"),
+        "K": (lambda v: v >= 1, ">= 1"),
+        "arms": (lambda v: v >= 2 and v == int(v), "an integer >= 2"),
+        "Delta": (lambda v: 0 < v <= 1, "in (0, 1], because rewards lie in [0, 1]"),
+        "R": (lambda v: v >= 0, ">= 0"),
+        "L": (lambda v: v >= 1, ">= 1, as the paper assumes"),
+        "B": (lambda v: v >= 1, ">= 1, as the paper assumes"),
+        "lam": (lambda v: v > 0, "> 0"),
+        "delta": (lambda v: 0 < v < 1, "in (0, 1)"),
+        "zeta": (lambda v: v >= 0, ">= 0"),
+        "Gamma": (lambda v: 0 < v <= 1, "in (0, 1]"),
+        "C": (lambda v: v > 0, "> 0"),
+        "alpha": (lambda v: 0 <= v < 1, "in [0, 1)"),
+        "base": (lambda v: v in (2, math.e), "2 or math.e"),
+    }
+    for name, value in given.items():
+        holds, expected = rules[name]
+        finite = np.all(np.isfinite(value)) or name in ("L", "B")
+        _require(bool(finite and all(map(holds, np.ravel(value)))), name, expected, value)
+
+
+def _log1p_exp(x: Number) -> Number:
+    """log(1 + e^x) without overflow."""
+    return np.logaddexp(0.0, x)
+
+
+# --- Finitely many selections ----------------------------------------------------------------
+
+
+def potential_bound(n: Number, d: int, L: float = 1.0, lam: float = 1.0) -> Number:
+    r"""Elliptical potential (``lm:11``): :math:`\sum_i\min\{1,\|\phi_i\|^2\}\le 2d\log(1+nL^2/(d\lambda))`."""
+    _check(n=n, d=d, lam=lam)
+    return 2 * d * np.log1p(np.asarray(n) * L**2 / (d * lam))
+
+
+def potential_bound_he(n: Number, d: int, L: float = 1.0, lam: float = 1.0) -> Number:
+    r"""Right-hand side printed in ``lm:he``, :math:`2d\log(1+nL^2/\lambda)`; it needs the min."""
+    _check(n=n, d=d, lam=lam)
+    return 2 * d * np.log1p(np.asarray(n) * L**2 / lam)
+
+
+def selections(d: int, Gamma: Number, L: float = 1.0, B: float = 1.0) -> Number:
+    r"""Bound on the number of selections (``lm:finite``): :math:`16d\Gamma^{-2}\log(3LB/\Gamma)`."""
+    _check(d=d, Gamma=Gamma, L=L, B=B)
+    return _selections(16.0, d, Gamma, math.log(L) + math.log(B))
+
+
+def _selections(c: float, d: int, Gamma: Number, log_LB: float) -> Number:
+    Gamma = np.asarray(Gamma, dtype=float)[()]
+    return c * d / Gamma**2 * (math.log(3) + log_LB - np.log(Gamma))
+
+
+def selections_sharp(
+    d: int, Gamma: Number, L: float = 1.0, B: float = 1.0, simple: bool = False
+) -> Number:
+    r"""Sharper form of ``lm:finite``: :math:`\kappa\,d\log(3LB/\Gamma)/\log(1+\Gamma^2)`, κ = 2.13.
+
+    For Γ ≤ 1/2, κ = 2.097 serves. With ``simple``: :math:`c\,d\Gamma^{-2}\log(3LB/\Gamma)`, where
+    c = 2.35 for Γ ≤ 1/2 and c = 3.08 up to Γ = 1.
+    """
+    _check(d=d, Gamma=Gamma, L=L, B=B)
+    Gamma = np.asarray(Gamma, dtype=float)[()]
+    log_LB = math.log(L) + math.log(B)
+    if simple:
+        return _selections(1.0, d, Gamma, log_LB) * np.where(Gamma <= 0.5, 2.35, 3.08)[()]
+    kappa = np.where(Gamma <= 0.5, 2.097, 2.13)[()]
+    return kappa * d * (math.log(3) + log_LB - np.log(Gamma)) / np.log1p(Gamma**2)
+
+
+def selections_root(d: int, Gamma: float, L: float = 1.0, B: float = 1.0) -> float:
+    r"""Largest real n with :math:`n\log(1+\Gamma^2)\le d\log(1+nL^2B^2/d)`: all the determinant says.
+
+    The number of selections is at most its integer part. Found by Newton's method from above, where
+    the concave right-hand side makes every step stay above the root.
+    """
+    _check(d=d, Gamma=Gamma, L=L, B=B)
+    a = math.log1p(Gamma**2)
+    log_s = 2 * (math.log(L) + math.log(B)) - math.log(d)
+    n = float(selections(d, Gamma, L, B))
+    for _ in range(100):
+        value = n * a - d * float(_log1p_exp(math.log(n) + log_s))
+        slope = a - d / (n + math.exp(-log_s))
+        step = value / slope
+        n -= step
+        if step <= 1e-15 * n:
+            break
+    return n
+
+
+# --- Confidence radius ------------------------------------------------------------------------
+
+
+def radius(
+    n: Number, d: int, R: float = 1.0, L: float = 1.0, B: float = 1.0,
+    delta: float = 0.01, zeta: float = 0.0,
+) -> Number:  # fmt: skip
+    r"""Radius of ``lm:decompose``: :math:`1+R\sqrt{2d\log((d+nL^2B^2)/(d\delta))}+\zeta\sqrt n`."""
+    _check(n=n, d=d, R=R, L=L, B=B, delta=delta, zeta=zeta)
+    n = np.asarray(n, dtype=float)[()]
+    iota = np.log1p(n * (L * B) ** 2 / d) + math.log(1 / delta)
+    return 1 + R * np.sqrt(2 * d * iota) + zeta * np.sqrt(n)
+
+
+def radius_tight(
+    n: Number, d: int, R: float = 1.0, L: float = 1.0, B: float = 1.0,
+    delta: float = 0.01, zeta: float = 0.0,
+) -> Number:  # fmt: skip
+    r"""What the same proof gives: :math:`1+R\sqrt{d\log(1+nL^2B^2/d)+2\log(1/\delta)}+\zeta\sqrt n`."""
+    _check(n=n, d=d, R=R, L=L, B=B, delta=delta, zeta=zeta)
+    n = np.asarray(n, dtype=float)[()]
+    log_det = d * np.log1p(n * (L * B) ** 2 / d)
+    return 1 + R * np.sqrt(log_det + 2 * math.log(1 / delta)) + zeta * np.sqrt(n)
+
+
+# --- Known gap: thm:main ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Known:
+    r"""Constants of ``thm:main`` (DS-OFUL, known gap). Build it with :func:`known_gap`.
+
+    ``repaired`` chooses :math:`\iota_1` as the printed proof really gives it,
+    :math:`(24+12R)\log((72+36R)LB\sqrt d/\Delta)+R\sqrt{8\log(1/\delta)}`, in place of the printed
+    24+18R and 72+54R. Every other constant follows from :math:`\iota_1`.
+    """
+
+    d: int
+    Delta: float
+    R: float = 1.0
+    log_L: float = 0.0
+    log_B: float = 0.0
+    log_inv_delta: float = math.log(100)
+    repaired: bool = False
+
+    @property
+    def log_LB(self) -> float:
+        """log(LB)."""
+        return self.log_L + self.log_B
+
+    @property
+    def lam(self) -> float:
+        r"""Regulariser :math:`\lambda=B^{-2}`."""
+        return math.exp(-2 * self.log_B)
+
+    @cached_property
+    def iota1(self) -> float:
+        r""":math:`\iota_1=(24+18R)\log((72+54R)LB\sqrt d/\Delta)+R\sqrt{8\log(1/\delta)}`."""
+        c = 12 if self.repaired else 18
+        log_arg = math.log(72 + 3 * c * self.R) + self.log_LB + 0.5 * math.log(self.d)
+        return (24 + c * self.R) * (log_arg - math.log(self.Delta)) + self.R * math.sqrt(
+            8 * self.log_inv_delta
+        )
+
+    @property
+    def Gamma(self) -> float:
+        r"""Threshold :math:`\Gamma=\Delta/(2\sqrt d\,\iota_1)`."""
+        return self.Delta / (2 * math.sqrt(self.d) * self.iota1)
+
+    @property
+    def zeta_max(self) -> float:
+        r"""Largest admissible misspecification; :math:`2\sqrt d\,\zeta\iota_1\le\Delta` reads ζ ≤ Γ."""
+        return self.Gamma
+
+    @property
+    def iota2(self) -> float:
+        r""":math:`\iota_2=\log(3LB/\Gamma)`."""
+        return math.log(3) + self.log_LB - math.log(self.Gamma)
+
+    def _log1p_selections(self, c: float, with_LB: bool = True) -> float:
+        r""":math:`\log(1+c\,L^2B^2\Gamma^{-2}\iota_2)`; without the factor :math:`L^2B^2` on request."""
+        log_LB = self.log_LB if with_LB else 0.0
+        x = math.log(c) + 2 * log_LB - 2 * math.log(self.Gamma) + math.log(self.iota2)
+        return float(_log1p_exp(x))
+
+    @property
+    def iota3(self) -> float:
+        r""":math:`\iota_3=\log((1+16L^2B^2\Gamma^{-2}\iota_2)/\delta)`."""
+        return self._log1p_selections(16) + self.log_inv_delta
+
+    @property
+    def beta(self) -> float:
+        r"""Radius :math:`\beta=1+4\sqrt{d\iota_2}+R\sqrt{2d\iota_3}`."""
+        return 1 + 4 * math.sqrt(self.d * self.iota2) + self.R * math.sqrt(2 * self.d * self.iota3)
+
+    @property
+    def selections(self) -> float:
+        r"""Bound of ``lm:finite`` on :math:`|C_K|`: :math:`16d\Gamma^{-2}\iota_2`."""
+        return 16 * self.d / self.Gamma**2 * self.iota2
+
+    @property
+    def selections_sharp(self) -> float:
+        r"""Sharper bound on :math:`|C_K|`: :math:`2.35\,d\Gamma^{-2}\iota_2` (Γ is always below 1/2)."""
+        return 2.35 * self.d / self.Gamma**2 * self.iota2
+
+    def _cauchy_schwarz(self, log: float) -> float:
+        return 32 * self.beta * math.sqrt(2 * self.d**3 * self.iota2 * log) * self.iota1 / self.Delta
+
+    @property
+    def bound_printed(self) -> float:
+        r"""Printed: :math:`32\beta\sqrt{2d^3\iota_2\log(1+16d\Gamma^{-2}\iota_2)}\,\iota_1/\Delta`."""
+        return self._cauchy_schwarz(self._log1p_selections(16 * self.d, with_LB=False))
+
+    @property
+    def bound_cauchy_schwarz(self) -> float:
+        r"""R1, the paper's form: the printed bound with :math:`L^2B^2` for d inside the logarithm."""
+        return self._cauchy_schwarz(self._log1p_selections(16))
+
+    @property
+    def bound_gap(self) -> float:
+        r"""R1, by the gap: :math:`8d(\beta+1)^2\log(1+16L^2B^2\Gamma^{-2}\iota_2)/\Delta`."""
+        return 8 * self.d * (self.beta + 1) ** 2 * self._log1p_selections(16) / self.Delta
+
+    @property
+    def bound_sharp(self) -> float:
+        r"""R1': :math:`d(4(\beta+1)^2+\tfrac12)\log(1+2.35L^2B^2\Gamma^{-2}\iota_2)/\Delta`."""
+        factor = 4 * (self.beta + 1) ** 2 + 0.5
+        return self.d * factor * self._log1p_selections(2.35) / self.Delta
+
+    @property
+    def aux1_slack(self) -> float:
+        r"""Left over right side of ``lm:aux1``: :math:`\iota_1/(2+4\sqrt{\iota_2}+R\sqrt{2\iota_3})`."""
+        return self.iota1 / (2 + 4 * math.sqrt(self.iota2) + self.R * math.sqrt(2 * self.iota3))
+
+
+def known_gap(
+    d: int, Delta: float, R: float = 1.0, L: float = 1.0, B: float = 1.0,
+    delta: float = 0.01, repaired: bool = False,
+) -> Known:  # fmt: skip
+    r"""Constants and bounds of ``thm:main``.
+
+    >>> c = known_gap(d=16, Delta=0.18)
+    >>> round(c.iota1, 1), round(c.beta, 2)
+    (339.4, 83.85)
+    """
+    _check(d=d, Delta=Delta, R=R, L=L, B=B, delta=delta)
+    return Known(int(d), Delta, R, math.log(L), math.log(B), -math.log(delta), repaired)
+
+
+def skip_regret(Gamma: float, beta: float, zeta: float) -> float:
+    r"""Regret that a skipped round cannot reach (``eq:step1``): :math:`2\zeta+2\beta\Gamma`."""
+    return 2 * zeta + 2 * beta * Gamma
+
+
+def _skip_regret_tight(
+    Gamma: float, d: int, R: float, L: float, B: float, delta: float, zeta: float
+) -> float:
+    n = selections_root(d, Gamma, L, B)
+    return skip_regret(Gamma, float(radius_tight(n, d, R, L, B, delta, zeta)), zeta)
+
+
+def largest_Gamma_tight(
+    d: int, Delta: float, R: float = 1.0, L: float = 1.0, B: float = 1.0,
+    delta: float = 0.01, zeta: float = 0.0,
+) -> float:  # fmt: skip
+    r"""Largest Γ whose skipped rounds are optimal by the tightest form of the same proof.
+
+    Solves :math:`2\zeta+2\beta\Gamma=\Delta` with β from :func:`radius_tight` at n from
+    :func:`selections_root`. NaN when no Γ serves. For ζ > 0 the left side need not be monotone in
+    Γ; the largest solution on a fine logarithmic grid is polished by bisection.
+    """
+    _check(d=d, Delta=Delta, R=R, L=L, B=B, delta=delta, zeta=zeta)
+    rest = (d, R, L, B, delta, zeta)
+    grid = np.geomspace(1e-8, 1.0, 321)
+    good = [g for g in grid if _skip_regret_tight(float(g), *rest) < Delta]
+    if not good:
+        return math.nan
+    low = float(good[-1])
+    high = min(1.0, low * float(grid[1] / grid[0]))
+    for _ in range(60):
+        mid = math.sqrt(low * high)
+        low, high = (mid, high) if _skip_regret_tight(mid, *rest) < Delta else (low, mid)
+    return low
+
+
+def zeta_max_tight(
+    d: int, Delta: float, R: float = 1.0, L: float = 1.0, B: float = 1.0, delta: float = 0.01
+) -> tuple[float, float]:
+    r"""Largest ζ (and its Γ) for which some Γ leaves :math:`2\zeta+2\beta\Gamma\le\Delta`, tightest form.
+
+    For fixed Γ the condition is linear in ζ: :math:`\zeta\le(\Delta-2\beta_0\Gamma)/(2+2\Gamma\sqrt n)`
+    with :math:`\beta_0` the radius at ζ = 0. The maximum is taken over a logarithmic grid of Γ.
+    """
+    _check(d=d, Delta=Delta, R=R, L=L, B=B, delta=delta)
+    grid = np.geomspace(1e-8, 1.0, 1601)
+    n = np.array([selections_root(d, float(g), L, B) for g in grid])
+    room = Delta - 2 * grid * radius_tight(n, d, R, L, B, delta)
+    zeta = room / (2 + 2 * grid * np.sqrt(n))
+    best = int(np.argmax(zeta))
+    return float(zeta[best]), float(grid[best])
+
+
+# --- Unknown gap: thm:main-sup ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SupBeta:
+    r"""SupLinUCB's radius per level: ``SupBeta(d, R, L, B, delta)(l)`` is β(l).
+
+    .. math:: \beta(l)=1+R\sqrt{2d\,\iota_2(l)},\qquad \iota_1(l)=\log(3LB2^l).
+
+    Printed: :math:`\iota_2(l)=\log((d2^l+16L^2B^28^l\iota_1(l))/(d\delta))`. Repaired, with the factor d
+    that substitution gives: :math:`\iota_2(l)=\log((2^l+16L^2B^28^l\iota_1(l))/\delta)`.
+    """
+
+    d: int
+    R: float = 1.0
+    L: float = 1.0
+    B: float = 1.0
+    delta: float = 0.01
+    repaired: bool = True
+
+    def __post_init__(self) -> None:
+        _check(d=self.d, R=self.R, L=self.L, B=self.B, delta=self.delta)
+
+    @property
+    def lam(self) -> float:
+        r"""Regulariser :math:`\lambda=B^{-2}`."""
+        return self.B**-2
+
+    def iota1(self, l: Number) -> Number:
+        r""":math:`\iota_1(l)=\log(3LB2^l)`."""
+        return math.log(3) + math.log(self.L) + math.log(self.B) + np.asarray(l)[()] * math.log(2)
+
+    def iota2(self, l: Number) -> Number:
+        r""":math:`\iota_2(l)`, printed or repaired."""
+        l = np.asarray(l, dtype=float)[()]
+        log_LB = math.log(self.L) + math.log(self.B)
+        divisor = 0.0 if self.repaired else math.log(self.d)
+        second = math.log(16) + 2 * log_LB + 3 * l * math.log(2) + np.log(self.iota1(l)) - divisor
+        return np.logaddexp(l * math.log(2), second) - math.log(self.delta)
+
+    def __call__(self, l: Number) -> Number:
+        return 1 + self.R * np.sqrt(2 * self.d * self.iota2(l))
+
+
+def level(beta: SupBeta, Delta: float, base: float = 2) -> int:
+    r"""Level :math:`l_\Delta`: the smallest l ≥ 1 with :math:`l>\log(8\beta(l)/\Delta)`.
+
+    The proof needs ``base=2``; ``base=math.e`` is the other way to read the printed log.
+    """
+    _check(Delta=Delta, base=base)
+    l = 1
+    while not l * math.log(base) > math.log(8 * float(beta(l)) / Delta):
+        l += 1
+    return l
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Constants of ``thm:main-sup`` (SupLinUCB, unknown gap). Build it with :func:`unknown_gap`."""
+
+    radius: SupBeta
+    Delta: float
+    base: float = 2
+
+    @cached_property
+    def l_Delta(self) -> int:
+        r"""The level :math:`l_\Delta` after which no sub-optimal arm survives."""
+        return level(self.radius, self.Delta, self.base)
+
+    @property
+    def iota1(self) -> float:
+        r""":math:`\iota_1(l_\Delta)`."""
+        return float(self.radius.iota1(self.l_Delta))
+
+    @property
+    def iota2(self) -> float:
+        r""":math:`\iota_2(l_\Delta)`."""
+        return float(self.radius.iota2(self.l_Delta))
+
+    @property
+    def beta(self) -> float:
+        r""":math:`\beta(l_\Delta)`."""
+        return float(self.radius(self.l_Delta))
+
+    @property
+    def zeta_max(self) -> float:
+        r"""Supremum of the admissible ζ: :math:`4l_\Delta\zeta(1+4\sqrt{d\iota_1(l_\Delta)})<\Delta`."""
+        return self.Delta / (4 * self.l_Delta * (1 + 4 * math.sqrt(self.radius.d * self.iota1)))
+
+    def W(self, l: Number, zeta: float) -> Number:
+        r"""Misspecification per level: :math:`W(l)=\zeta(1+4\sqrt{d\iota_1(l)})`."""
+        _check(zeta=zeta)
+        return zeta * (1 + 4 * np.sqrt(self.radius.d * self.radius.iota1(l)))
+
+    def selections(self, l: Number, c: float = 16.0) -> Number:
+        r"""Bound of ``lm:set`` on :math:`|C^l|`: :math:`c\,d4^l\iota_1(l)`; c = 2.35 is also true."""
+        return c * self.radius.d * 4.0 ** np.asarray(l) * self.radius.iota1(l)
+
+    def bound(self, c: float) -> float:
+        r""":math:`c\,d\beta^2(l_\Delta)\iota_1(l_\Delta)/\Delta`."""
+        return c * self.radius.d * self.beta**2 * self.iota1 / self.Delta
+
+    @property
+    def bound_printed(self) -> float:
+        """The paper's constant, 2560."""
+        return self.bound(2560)
+
+    @property
+    def bound_later(self) -> float:
+        """The later print's constant, 2 to the 14."""
+        return self.bound(2**14)
+
+    @property
+    def bound_repaired(self) -> float:
+        """The constant that a full proof gives with the sharper count per level, 1018."""
+        return self.bound(1018)
+
+    @property
+    def bound_repaired_loose(self) -> float:
+        """The constant that a full proof gives with the printed count per level, 6842."""
+        return self.bound(6842)
+
+
+def unknown_gap(
+    d: int, Delta: float, R: float = 1.0, L: float = 1.0, B: float = 1.0,
+    delta: float = 0.01, repaired: bool = False, base: float = 2,
+) -> Unknown:  # fmt: skip
+    r"""Constants and bounds of ``thm:main-sup``.
+
+    >>> c = unknown_gap(d=16, Delta=0.18)
+    >>> c.l_Delta, round(c.beta, 1)
+    (11, 31.8)
+    """
+    _check(Delta=Delta, base=base)
+    return Unknown(SupBeta(d, R, L, B, delta, repaired), Delta, base)
+
+
+# --- Lower bound: thm:lower -------------------------------------------------------------------
+
+
+def lower_eps(d: int, arms: int, repaired: bool = False) -> float:
+    r"""Coherence ε of ``arms`` unit vectors: printed :math:`\sqrt{8\log|D|/(d-1)}`.
+
+    Repaired: :math:`\sqrt{4\log|D|/d}`, which random vectors already meet.
+    """
+    _check(d=d, arms=arms)
+    if repaired:
+        return math.sqrt(4 * math.log(arms) / d)
+    _require(d >= 2, "d", ">= 2 (the printed threshold divides by d - 1)", d)
+    return math.sqrt(8 * math.log(arms) / (d - 1))
+
+
+def lower_zeta(d: int, Delta: float, arms: int, repaired: bool = False) -> float:
+    r"""Misspecification from which the lower bound applies: :math:`3\Delta\varepsilon`."""
+    _check(Delta=Delta)
+    return 3 * Delta * lower_eps(d, arms, repaired)
+
+
+def lower_first_printed(K: float, Delta: float) -> float:
+    r"""First regime, printed: :math:`K\Delta` for :math:`K\le O(|D|)`."""
+    _check(K=K, Delta=Delta)
+    return K * Delta
+
+
+def lower_first_repaired(K: int, Delta: float, arms: int) -> float:
+    r"""First regime by counting: :math:`\Delta\sum_{t\le K}(n-t)(2(n-t)-1)/n^2`, n = ``arms``.
+
+    At least :math:`K\Delta` whenever :math:`K\le n/3` and :math:`n\ge5`.
+    """
+    _check(K=K, Delta=Delta, arms=arms)
+    _require(Delta <= 0.5, "Delta", "<= 1/2 (the best reward is 2 Delta)", Delta)
+    left = arms - np.arange(1, min(int(K), arms) + 1, dtype=float)
+    return Delta * float(np.sum(np.maximum(left * (2 * left - 1), 0.0))) / arms**2
+
+
+def lower_first_limit(Delta: float, arms: int, noisy: bool = True) -> float:
+    r"""Largest K for which :math:`K\Delta` is proved: :math:`n/3`; with N(0,1) noise also
+    :math:`n(1-5/n)^2/(5\Delta^2)` for :math:`n\ge6`, whichever is larger.
+    """
+    _check(Delta=Delta, arms=arms)
+    _require(arms >= 5, "arms", ">= 5", arms)
+    by_noise = arms * (1 - 5 / arms) ** 2 / (5 * Delta**2) if noisy and arms >= 6 else 0.0
+    return max(arms / 3, by_noise)
+
+
+def lower_second_printed(K: float, Delta: float, arms: int, C: float, alpha: float) -> float:
+    r"""Second regime, printed: :math:`2(|D|-1)\Delta^{-1}[\log(\Delta K)-\log(4C)-\alpha\log K]_+`."""
+    _check(K=K, Delta=Delta, arms=arms, C=C, alpha=alpha)
+    log = (1 - alpha) * math.log(K) - math.log(4 * C / Delta)
+    return 2 * (arms - 1) / Delta * max(log, 0.0)
+
+
+def lower_second_repaired(K: float, Delta: float, arms: int, C: float, alpha: float) -> float:
+    r"""Second regime, repaired: :math:`\tfrac{|D|-1}{2\Delta}[(1-\alpha)\log K-\log(8C/\Delta)]_+`."""
+    _check(K=K, Delta=Delta, arms=arms, C=C, alpha=alpha)
+    log = (1 - alpha) * math.log(K) - math.log(8 * C / Delta)
+    return (arms - 1) / (2 * Delta) * max(log, 0.0)
