@@ -5,9 +5,9 @@ Three theorems live here. :func:`known_gap` collects the constants of the theore
 ``lower_*`` functions those of the lower bound (``thm:lower``). Plain functions underneath give the
 lemmas that the theorems share. All of it is scalar arithmetic: nothing here looks at data.
 
-Products such as :math:`L^2B^2\Gamma^{-2}` are formed as sums of logarithms, so that ``L``, ``B`` and
-:math:`1/\delta` may be as large as their logarithms allow: :class:`Known` stores :math:`\log L`,
-:math:`\log B` and :math:`\log(1/\delta)` and can be built from them directly.
+Products such as :math:`L^2B^2\Gamma^{-2}` are formed as sums of logarithms, so that ``L``, ``B``
+and :math:`1/\delta` may be as large as their logarithms allow: :class:`Known` stores
+:math:`\log L`, :math:`\log B` and :math:`\log(1/\delta)` and can be built from them directly.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _log1p_exp(x: Number) -> Number:
 
 
 def potential_bound(n: Number, d: int, L: float = 1.0, lam: float = 1.0) -> Number:
-    r"""Elliptical potential (``lm:11``): :math:`\sum_i\min\{1,\|\phi_i\|^2\}\le 2d\log(1+nL^2/(d\lambda))`."""
+    r"""Bound of ``lm:11`` on :math:`\sum_i\min\{1,\|\phi_i\|^2\}`: :math:`2d\log(1+nL^2/(d\lambda))`."""
     _check(n=n, d=d, lam=lam)
     return 2 * d * np.log1p(np.asarray(n) * L**2 / (d * lam))
 
@@ -82,7 +82,7 @@ def potential_bound_he(n: Number, d: int, L: float = 1.0, lam: float = 1.0) -> N
 
 
 def selections(d: int, Gamma: Number, L: float = 1.0, B: float = 1.0) -> Number:
-    r"""Bound on the number of selections (``lm:finite``): :math:`16d\Gamma^{-2}\log(3LB/\Gamma)`."""
+    r"""Bound of ``lm:finite`` on :math:`|C_k|`: :math:`16d\Gamma^{-2}\log(3LB/\Gamma)`."""
     _check(d=d, Gamma=Gamma, L=L, B=B)
     return _selections(16.0, d, Gamma, math.log(L) + math.log(B))
 
@@ -110,9 +110,9 @@ def selections_sharp(
 
 
 def selections_root(d: int, Gamma: float, L: float = 1.0, B: float = 1.0) -> float:
-    r"""Largest real n with :math:`n\log(1+\Gamma^2)\le d\log(1+nL^2B^2/d)`: all the determinant says.
+    r"""Largest real n with :math:`n\log(1+\Gamma^2)\le d\log(1+nL^2B^2/d)`.
 
-    The number of selections is at most its integer part. Found by Newton's method from above, where
+    This is all that the determinant says: the number of selections is at most its integer part. Found by Newton's method from above, where
     the concave right-hand side makes every step stay above the root.
     """
     _check(d=d, Gamma=Gamma, L=L, B=B)
@@ -147,7 +147,10 @@ def radius_tight(
     n: Number, d: int, R: float = 1.0, L: float = 1.0, B: float = 1.0,
     delta: float = 0.01, zeta: float = 0.0,
 ) -> Number:  # fmt: skip
-    r"""What the same proof gives: :math:`1+R\sqrt{d\log(1+nL^2B^2/d)+2\log(1/\delta)}+\zeta\sqrt n`."""
+    r"""What the same proof gives before it is loosened.
+
+    .. math:: 1+R\sqrt{d\log(1+nL^2B^2/d)+2\log(1/\delta)}+\zeta\sqrt n
+    """
     _check(n=n, d=d, R=R, L=L, B=B, delta=delta, zeta=zeta)
     n = np.asarray(n, dtype=float)[()]
     log_det = d * np.log1p(n * (L * B) ** 2 / d)
@@ -200,7 +203,7 @@ class Known:
 
     @property
     def zeta_max(self) -> float:
-        r"""Largest admissible misspecification; :math:`2\sqrt d\,\zeta\iota_1\le\Delta` reads ζ ≤ Γ."""
+        r"""Largest admissible ζ: the condition :math:`2\sqrt d\,\zeta\iota_1\le\Delta` reads ζ ≤ Γ."""
         return self.Gamma
 
     @property
@@ -209,7 +212,7 @@ class Known:
         return math.log(3) + self.log_LB - math.log(self.Gamma)
 
     def _log1p_selections(self, c: float, with_LB: bool = True) -> float:
-        r""":math:`\log(1+c\,L^2B^2\Gamma^{-2}\iota_2)`; without the factor :math:`L^2B^2` on request."""
+        r""":math:`\log(1+c\,L^2B^2\Gamma^{-2}\iota_2)`, or the same without :math:`L^2B^2`."""
         log_LB = self.log_LB if with_LB else 0.0
         x = math.log(c) + 2 * log_LB - 2 * math.log(self.Gamma) + math.log(self.iota2)
         return float(_log1p_exp(x))
@@ -231,11 +234,13 @@ class Known:
 
     @property
     def selections_sharp(self) -> float:
-        r"""Sharper bound on :math:`|C_K|`: :math:`2.35\,d\Gamma^{-2}\iota_2` (Γ is always below 1/2)."""
+        r"""Sharper bound on :math:`|C_K|`: :math:`2.35\,d\Gamma^{-2}\iota_2` (Γ is below 1/2)."""
         return 2.35 * self.d / self.Gamma**2 * self.iota2
 
     def _cauchy_schwarz(self, log: float) -> float:
-        return 32 * self.beta * math.sqrt(2 * self.d**3 * self.iota2 * log) * self.iota1 / self.Delta
+        return (
+            32 * self.beta * math.sqrt(2 * self.d**3 * self.iota2 * log) * self.iota1 / self.Delta
+        )
 
     @property
     def bound_printed(self) -> float:
@@ -244,7 +249,7 @@ class Known:
 
     @property
     def bound_cauchy_schwarz(self) -> float:
-        r"""R1, the paper's form: the printed bound with :math:`L^2B^2` for d inside the logarithm."""
+        r"""R1, the paper's form: the printed bound with :math:`L^2B^2` for d in the logarithm."""
         return self._cauchy_schwarz(self._log1p_selections(16))
 
     @property
@@ -260,7 +265,7 @@ class Known:
 
     @property
     def aux1_slack(self) -> float:
-        r"""Left over right side of ``lm:aux1``: :math:`\iota_1/(2+4\sqrt{\iota_2}+R\sqrt{2\iota_3})`."""
+        r"""Slack of ``lm:aux1``: :math:`\iota_1/(2+4\sqrt{\iota_2}+R\sqrt{2\iota_3})`."""
         return self.iota1 / (2 + 4 * math.sqrt(self.iota2) + self.R * math.sqrt(2 * self.iota3))
 
 
@@ -317,10 +322,11 @@ def largest_Gamma_tight(
 def zeta_max_tight(
     d: int, Delta: float, R: float = 1.0, L: float = 1.0, B: float = 1.0, delta: float = 0.01
 ) -> tuple[float, float]:
-    r"""Largest ζ (and its Γ) for which some Γ leaves :math:`2\zeta+2\beta\Gamma\le\Delta`, tightest form.
+    r"""Largest ζ, and its Γ, with :math:`2\zeta+2\beta\Gamma\le\Delta` by the tightest form.
 
-    For fixed Γ the condition is linear in ζ: :math:`\zeta\le(\Delta-2\beta_0\Gamma)/(2+2\Gamma\sqrt n)`
-    with :math:`\beta_0` the radius at ζ = 0. The maximum is taken over a logarithmic grid of Γ.
+    For fixed Γ the condition is linear in ζ, namely
+    :math:`\zeta\le(\Delta-2\beta_0\Gamma)/(2+2\Gamma\sqrt n)` with :math:`\beta_0` the radius at
+    ζ = 0. The maximum is taken over a logarithmic grid of Γ.
     """
     _check(d=d, Delta=Delta, R=R, L=L, B=B, delta=delta)
     grid = np.geomspace(1e-8, 1.0, 1601)
@@ -340,8 +346,8 @@ class SupBeta:
 
     .. math:: \beta(l)=1+R\sqrt{2d\,\iota_2(l)},\qquad \iota_1(l)=\log(3LB2^l).
 
-    Printed: :math:`\iota_2(l)=\log((d2^l+16L^2B^28^l\iota_1(l))/(d\delta))`. Repaired, with the factor d
-    that substitution gives: :math:`\iota_2(l)=\log((2^l+16L^2B^28^l\iota_1(l))/\delta)`.
+    Printed: :math:`\iota_2(l)=\log((d2^l+16L^2B^28^l\iota_1(l))/(d\delta))`. Repaired, with the
+    factor d that substitution gives: :math:`\iota_2(l)=\log((2^l+16L^2B^28^l\iota_1(l))/\delta)`.
     """
 
     d: int
@@ -417,7 +423,7 @@ class Unknown:
 
     @property
     def zeta_max(self) -> float:
-        r"""Supremum of the admissible ζ: :math:`4l_\Delta\zeta(1+4\sqrt{d\iota_1(l_\Delta)})<\Delta`."""
+        r"""Supremum of ζ with :math:`4l_\Delta\zeta(1+4\sqrt{d\iota_1(l_\Delta)})<\Delta`."""
         return self.Delta / (4 * self.l_Delta * (1 + 4 * math.sqrt(self.radius.d * self.iota1)))
 
     def W(self, l: Number, zeta: float) -> Number:
@@ -517,14 +523,14 @@ def lower_first_limit(Delta: float, arms: int, noisy: bool = True) -> float:
 
 
 def lower_second_printed(K: float, Delta: float, arms: int, C: float, alpha: float) -> float:
-    r"""Second regime, printed: :math:`2(|D|-1)\Delta^{-1}[\log(\Delta K)-\log(4C)-\alpha\log K]_+`."""
+    r"""Second regime, printed: :math:`2(n-1)\Delta^{-1}[\log(\Delta K)-\log(4C)-\alpha\log K]_+`."""
     _check(K=K, Delta=Delta, arms=arms, C=C, alpha=alpha)
     log = (1 - alpha) * math.log(K) - math.log(4 * C / Delta)
     return 2 * (arms - 1) / Delta * max(log, 0.0)
 
 
 def lower_second_repaired(K: float, Delta: float, arms: int, C: float, alpha: float) -> float:
-    r"""Second regime, repaired: :math:`\tfrac{|D|-1}{2\Delta}[(1-\alpha)\log K-\log(8C/\Delta)]_+`."""
+    r"""Second regime, repaired: :math:`\tfrac{n-1}{2\Delta}[(1-\alpha)\log K-\log(8C/\Delta)]_+`."""
     _check(K=K, Delta=Delta, arms=arms, C=C, alpha=alpha)
     log = (1 - alpha) * math.log(K) - math.log(8 * C / Delta)
     return (arms - 1) / (2 * Delta) * max(log, 0.0)
