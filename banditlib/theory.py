@@ -70,7 +70,10 @@ def _log1p_exp(x: Number) -> Number:
 
 
 def potential_bound(n: Number, d: int, L: float = 1.0, lam: float = 1.0) -> Number:
-    r"""Bound of ``lm:11`` on :math:`\sum_i\min\{1,\|\phi_i\|^2\}`: :math:`2d\log(1+nL^2/(d\lambda))`."""
+    r"""Elliptical potential (``lm:11``).
+
+    .. math:: \sum_{i\le n}\min\{1,\|\phi_i\|^2_{U_{i-1}^{-1}}\}\le 2d\log(1+nL^2/(d\lambda))
+    """
     _check(n=n, d=d, lam=lam)
     return 2 * d * np.log1p(np.asarray(n) * L**2 / (d * lam))
 
@@ -112,8 +115,8 @@ def selections_sharp(
 def selections_root(d: int, Gamma: float, L: float = 1.0, B: float = 1.0) -> float:
     r"""Largest real n with :math:`n\log(1+\Gamma^2)\le d\log(1+nL^2B^2/d)`.
 
-    This is all that the determinant says: the number of selections is at most its integer part. Found by Newton's method from above, where
-    the concave right-hand side makes every step stay above the root.
+    This is all that the determinant says: the number of selections is at most its integer part.
+    Newton's method starts above the root and, the right-hand side being concave, stays above it.
     """
     _check(d=d, Gamma=Gamma, L=L, B=B)
     a = math.log1p(Gamma**2)
@@ -203,7 +206,7 @@ class Known:
 
     @property
     def zeta_max(self) -> float:
-        r"""Largest admissible ζ: the condition :math:`2\sqrt d\,\zeta\iota_1\le\Delta` reads ζ ≤ Γ."""
+        r"""Largest admissible ζ: the condition :math:`2\sqrt d\zeta\iota_1\le\Delta` is ζ ≤ Γ."""
         return self.Gamma
 
     @property
@@ -244,7 +247,7 @@ class Known:
 
     @property
     def bound_printed(self) -> float:
-        r"""Printed: :math:`32\beta\sqrt{2d^3\iota_2\log(1+16d\Gamma^{-2}\iota_2)}\,\iota_1/\Delta`."""
+        r""":math:`32\beta\sqrt{2d^3\iota_2\log(1+16d\Gamma^{-2}\iota_2)}\,\iota_1/\Delta`."""
         return self._cauchy_schwarz(self._log1p_selections(16 * self.d, with_LB=False))
 
     @property
@@ -432,7 +435,7 @@ class Unknown:
         return zeta * (1 + 4 * np.sqrt(self.radius.d * self.radius.iota1(l)))
 
     def selections(self, l: Number, c: float = 16.0) -> Number:
-        r"""Bound of ``lm:set`` on :math:`|C^l|`: :math:`c\,d4^l\iota_1(l)`; c = 2.35 is also true."""
+        r"""Bound of ``lm:set`` on :math:`|C^l|`: :math:`c\,d4^l\iota_1(l)`, also with c = 2.35."""
         return c * self.radius.d * 4.0 ** np.asarray(l) * self.radius.iota1(l)
 
     def bound(self, c: float) -> float:
@@ -523,14 +526,14 @@ def lower_first_limit(Delta: float, arms: int, noisy: bool = True) -> float:
 
 
 def lower_second_printed(K: float, Delta: float, arms: int, C: float, alpha: float) -> float:
-    r"""Second regime, printed: :math:`2(n-1)\Delta^{-1}[\log(\Delta K)-\log(4C)-\alpha\log K]_+`."""
+    r"""Regime (ii), printed: :math:`2(n-1)\Delta^{-1}[\log(\Delta K)-\log(4C)-\alpha\log K]_+`."""
     _check(K=K, Delta=Delta, arms=arms, C=C, alpha=alpha)
     log = (1 - alpha) * math.log(K) - math.log(4 * C / Delta)
     return 2 * (arms - 1) / Delta * max(log, 0.0)
 
 
 def lower_second_repaired(K: float, Delta: float, arms: int, C: float, alpha: float) -> float:
-    r"""Second regime, repaired: :math:`\tfrac{n-1}{2\Delta}[(1-\alpha)\log K-\log(8C/\Delta)]_+`."""
+    r"""Regime (ii), repaired: :math:`\tfrac{n-1}{2\Delta}[(1-\alpha)\log K-\log(8C/\Delta)]_+`."""
     _check(K=K, Delta=Delta, arms=arms, C=C, alpha=alpha)
     log = (1 - alpha) * math.log(K) - math.log(8 * C / Delta)
     return (arms - 1) / (2 * Delta) * max(log, 0.0)
