@@ -1,0 +1,200 @@
+"""The book's frame: what every page needs and no chapter should have to think about.
+
+- ``{paper}`405.4` `` marks a number quoted from the paper.
+- Executed chapters are remembered under a key that covers package, data and lock file.
+- MathJax, the text face and (where a page uses it) Plotly are copied out of their pip packages into
+  the built site, so that a page asks no other host for anything.
+- One setting, ``repository``, brings the launch, edit and source buttons.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import Any
+
+from cachekey import PAGE_SOURCES, cache_folder, cache_key
+from docutils import nodes
+from docutils.parsers.rst.states import Inliner
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+# The branch that the site's workflow fills with plain notebooks, for Colab.
+NOTEBOOK_BRANCH = "notebooks"
+
+# Scripts that the theme's extensions add although nothing here uses them.
+UNUSED_SCRIPTS = ("thebe", "require.js", "require.min.js")
+
+# The part of MathJax that the pages can ask for: the start file, TeX extensions, woff fonts.
+MATHJAX_PARTS = ("tex-mml-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
+
+FACES = {"Regular": "Regular", "It": "Italic", "Semibold": "Semibold", "SemiboldIt": "SemiboldItalic"}
+UNICODES = "U+0020-007E,U+00A0-017F,U+0218-021B,U+0370-03FF,U+2010-2026,U+2030-203A,U+2070-209C"
+UNICODES += ",U+20AC,U+2113,U+2190-2193,U+2200-22FF,U+2713,U+2717,U+FB00-FB04"
+
+
+def paper_role(
+    name: str,
+    rawtext: str,
+    text: str,
+    lineno: int,
+    inliner: Inliner,
+    options: dict[str, Any] | None = None,
+    content: list[str] | None = None,
+) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+    """Render a number of the paper's as text that a reader, and a test, can tell from our own."""
+    return [nodes.inline(rawtext, text, classes=["paper-number"])], []
+
+
+def package_folder(name: str) -> Path:
+    """Return the folder of an installed package whose name need not be an identifier."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise RuntimeError(f'package "{name}" is missing: run "make book", which installs it')
+    return Path(spec.origin).parent
+
+
+def set_cache(app: Sphinx, config: Config) -> None:
+    """Give executed chapters and remembered pages a place named after what they depend on."""
+    root = Path(app.srcdir)
+    config["nb_execution_cache_path"] = str(cache_folder(root))
+    config["page_key"] = cache_key(root, PAGE_SOURCES)
+
+
+def set_repository(app: Sphinx, config: Config) -> None:
+    """Turn the one setting ``repository`` into the theme's launch, edit and source buttons."""
+    address = config["repository"].rstrip("/")
+    if not address:
+        return
+    config["html_theme_options"].update(
+        repository_url=address,
+        repository_branch="main",
+        path_to_docs="",
+        use_repository_button=True,
+        use_edit_page_button=True,
+        use_issues_button=True,
+        launch_buttons={
+            "binderhub_url": "https://mybinder.org",
+            "colab_url": "https://colab.research.google.com",
+            "notebook_interface": "jupyterlab",
+        },
+    )
+
+
+def mend_launch_links(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Point Colab at the plain notebooks: it cannot open Markdown."""
+
+    def mend(entries: list[dict[str, Any]]) -> None:
+        for entry in entries:
+            mend(entry.get("buttons", []))
+            url = entry.get("url", "") or ""
+            if "colab.research.google.com" in url:
+                url = url.replace("/blob/main/", f"/blob/{NOTEBOOK_BRANCH}/")
+                entry["url"] = url.removesuffix(".md").removesuffix(".ipynb") + ".ipynb"
+
+    mend(context.get("header_buttons", []))
+
+
+def mend_page(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Drop scripts that nothing uses, and describe the page to whoever links to it."""
+    context["script_files"] = [
+        script
+        for script in context.get("script_files", [])
+        if not any(word in str(getattr(script, "filename", script)) for word in UNUSED_SCRIPTS)
+    ]
+    title = nodes.unescape(context.get("title", "")) or app.config.html_title
+    card = (app.config.html_baseurl or context["pathto"]("", 1)) + "_static/social-card.png"
+    properties = {
+        "og:type": "article",
+        "og:site_name": app.config.html_title,
+        "og:title": title.replace('"', "&quot;"),
+        "og:image": card,
+        "og:image:alt": app.config.html_title,
+    }
+    tags = "".join(f'<meta property="{k}" content="{v}" />\n' for k, v in properties.items())
+    tags += '<meta name="twitter:card" content="summary_large_image" />\n'
+    context["metatags"] = context.get("metatags", "") + tags
+
+
+def copy_mathjax(static: Path) -> None:
+    """Copy the part of MathJax that the pages use."""
+    source = package_folder("sphinx-mathjax-offline") / "static" / "mathjax"
+    for part in MATHJAX_PARTS:
+        target = static / "mathjax" / part
+        if target.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (source / part).is_dir():
+            shutil.copytree(source / part, target)
+        else:
+            shutil.copyfile(source / part, target)
+
+
+def copy_fonts(static: Path) -> None:
+    """Cut the text face to the characters that the book can use, as woff2."""
+    from fontTools import subset
+
+    source = package_folder("font_source_serif_pro") / "files"
+    target = static / "fonts"
+    target.mkdir(parents=True, exist_ok=True)
+    for name, style in FACES.items():
+        out = target / f"SourceSerifPro-{style}.woff2"
+        if out.exists():
+            continue
+        subset.main(
+            [
+                str(source / f"SourceSerifPro-{name}.ttf"),
+                f"--unicodes={UNICODES}",
+                "--layout-features=kern,liga,onum,lnum,tnum,pnum,smcp,c2sc,sups,case",
+                "--flavor=woff2",
+                f"--output-file={out}",
+            ]
+        )
+    shutil.copyfile(source / "LICENSE.txt", target / "LICENSE.txt")
+
+
+def copy_plotly(static: Path, pages: Path) -> None:
+    """Copy Plotly's script if a page asks for it."""
+    asks = any("plotly.min.js" in page.read_text("utf8") for page in pages.rglob("*.html"))
+    target = static / "plotly.min.js"
+    if asks and not target.exists():
+        shutil.copyfile(package_folder("plotly") / "package_data" / "plotly.min.js", target)
+
+
+def draw_social_card(static: Path, title: str) -> None:
+    """Draw the picture that stands for the book where it is linked to."""
+    target = static / "social-card.png"
+    if target.exists():
+        return
+    from socialcard import draw
+
+    draw(target, title)
+
+
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    """Make the built site self-contained."""
+    if exception is not None or app.builder.format != "html":
+        return
+    static = Path(app.outdir) / "_static"
+    copy_mathjax(static)
+    copy_fonts(static)
+    copy_plotly(static, Path(app.outdir))
+    draw_social_card(static, app.config.html_title)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the frame with Sphinx."""
+    app.add_config_value("repository", "", "html", str)
+    app.add_config_value("page_key", "", "env", str)
+    app.add_role("paper", paper_role)
+    app.connect("config-inited", set_cache)
+    app.connect("config-inited", set_repository)
+    app.connect("html-page-context", mend_launch_links, priority=900)
+    app.connect("html-page-context", mend_page, priority=900)
+    app.connect("build-finished", finish)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,28 @@
+"""The picture that stands for the book where it is linked to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PAPER, INK, ACCENT, RULE = "#fbfaf7", "#1d2733", "#8a3324", "#1f5f8b"
+
+
+def draw(target: Path, title: str) -> None:
+    """Draw a card of 1200 × 630 pixels: the title, an ellipse of uncertainty, a threshold."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Ellipse
+
+    fig = Figure(figsize=(12, 6.3), dpi=100, facecolor=PAPER)
+    ax = fig.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, 12), ylim=(0, 6.3))
+    ax.set_axis_off()
+    for scale, alpha in ((1.0, 0.95), (0.72, 0.6), (0.46, 0.4), (0.26, 0.25)):
+        ring = Ellipse((9.2, 3.15), 4.4 * scale, 2.3 * scale, angle=28, fill=False)
+        ring.set(edgecolor=RULE, linewidth=3, alpha=alpha)
+        ax.add_patch(ring)
+    ax.plot([6.9, 11.5], [2.1, 2.1], color=ACCENT, linewidth=3)
+    ax.plot([9.2], [3.15], marker="o", markersize=10, color=ACCENT)
+    text = {"color": INK, "family": "serif", "va": "top"}
+    ax.text(0.8, 4.6, title.replace(" and ", "\nand "), fontsize=38, linespacing=1.25, **text)
+    ax.text(0.8, 2.5, "Linear contextual bandits, derived,\nrun and refereed", fontsize=19, **text)
+    fig.savefig(target)

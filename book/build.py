@@ -1,0 +1,184 @@
+"""Build the book, or one page of it.
+
+Usage::
+
+    python book/build.py                        # the whole book, strictly, into _build/html
+    python book/build.py notebooks/model.md     # one page, into _build/page/model/_build/html
+    python book/build.py --execute              # run the chapters only, two at a time
+
+Chapters that are not yet in the cache are executed first, two at a time, and their outputs put
+where Sphinx will look for them. A chapter that raises stops the build with its traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+from cachekey import cache_folder  # noqa: E402
+
+# In a page built alone, references to pages that are not there are no fault of the page.
+ABSENT = re.compile(
+    r"undefined label|unknown document|xref_missing|reference target not found"
+    r"|equation not found|label .* not found|not found in any|nonexisting document"
+    r"|Failed to create a cross reference"
+)
+COMPLAINT = re.compile(r"\b(WARNING|ERROR|CRITICAL)\b:?")
+
+
+def toc_entries(node: Any) -> list[str]:
+    """Return the files named in a table of contents, in order, without suffix."""
+    if isinstance(node, list):
+        return [name for child in node for name in toc_entries(child)]
+    if isinstance(node, dict):
+        own = [node[key] for key in ("root", "file") if key in node]
+        below = [n for key in ("parts", "chapters", "sections") for n in toc_entries(node.get(key))]
+        return own + below
+    return []
+
+
+def chapters(root: Path = ROOT) -> list[Path]:
+    """Return the executable chapters of the table of contents, in order."""
+    import yaml
+
+    toc = yaml.safe_load((root / "_toc.yml").read_text("utf8"))
+    names = [name for name in toc_entries(toc) if name.startswith("notebooks/")]
+    return [root / f"{name.removesuffix('.md')}.md" for name in names]
+
+
+def run_chapter(path: Path, timeout: int = 600) -> tuple[Any, float, str]:
+    """Execute one chapter in a kernel of its own; return notebook, seconds and traceback."""
+    from jupyter_cache.executors.utils import single_nb_execution
+
+    notebook = read_chapter(path)
+    result = single_nb_execution(
+        notebook, cwd=str(path.parent), allow_errors=False, timeout=timeout, meta_override=True
+    )
+    return notebook, float(result.time), result.exc_string or "" if result.err else ""
+
+
+def read_chapter(path: Path) -> Any:
+    """Read a chapter exactly as Sphinx will, so that the cache recognises it."""
+    from myst_nb.core.read import read_myst_markdown_notebook
+
+    return read_myst_markdown_notebook(
+        path.read_text("utf8"), config=None, add_source_map=True, path=path
+    )
+
+
+def execute(paths: list[Path], root: Path = ROOT, jobs: int = 2) -> bool:
+    """Execute those of `paths` that the cache does not know; return whether all succeeded."""
+    from jupyter_cache import get_cache
+    from jupyter_cache.base import CacheBundleIn
+
+    folder = cache_folder(root)
+    folder.mkdir(parents=True, exist_ok=True)
+    forget_old_caches(folder)
+    cache = get_cache(str(folder))
+    missing = [path for path in paths if not is_cached(cache, path)]
+    print(f"chapters: {len(paths) - len(missing)} unchanged, {len(missing)} to run", flush=True)
+    good = True
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        running = {pool.submit(run_chapter, path): path for path in missing}
+        for done, future in enumerate(as_completed(running), start=1):
+            path = running[future]
+            notebook, seconds, traceback = future.result()
+            word = "failed" if traceback else "ran"
+            print(f"  [{done}/{len(missing)}] {path.name} {word} in {seconds:.1f} s", flush=True)
+            if traceback:
+                good = False
+                print(traceback, file=sys.stderr, flush=True)
+                continue
+            bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
+            cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
+    return good
+
+
+def is_cached(cache: Any, path: Path) -> bool:
+    """Say whether the outputs of this very text are in the cache."""
+    try:
+        cache.match_cache_notebook(read_chapter(path))
+    except KeyError:
+        return False
+    return True
+
+
+def forget_old_caches(current: Path, keep: int = 3) -> None:
+    """Remove all but the newest few caches of earlier sources."""
+    current.touch()
+    others = sorted(current.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in others[keep:]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def jupyter_book(arguments: list[str], root: Path) -> list[str]:
+    """Return the command that calls this environment's Jupyter Book."""
+    call = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
+    return [sys.executable, "-c", call, "build", *arguments, str(root)]
+
+
+def build_book(root: Path = ROOT, jobs: int = 2) -> int:
+    """Build the whole book; every warning is an error."""
+    start = time.perf_counter()
+    if not execute(chapters(root), root, jobs):
+        print("make book: a chapter raised (see above); the book was not built", file=sys.stderr)
+        return 1
+    command = jupyter_book(["-W", "-n", "--keep-going"], root)
+    code = subprocess.run(command, cwd=root, check=False).returncode
+    if code == 0:
+        print(f"built in {time.perf_counter() - start:.0f} s: open _build/html/book/index.html")
+    return code
+
+
+def build_page(page: Path, root: Path = ROOT) -> int:
+    """Build one page strictly, but tolerate references to pages that are not built with it."""
+    page = page.resolve()
+    if not page.is_file() or root not in page.parents:
+        print(f"make page: PAGE must be a file of the book, got {page}", file=sys.stderr)
+        return 2
+    name = page.relative_to(root).with_suffix("").as_posix()
+    if name.startswith("notebooks/") and not execute([page], root, jobs=1):
+        return 1
+    out = root / "_build" / "page" / page.stem
+    out.mkdir(parents=True, exist_ok=True)
+    toc = out / "_toc.yml"
+    others = [] if name == "book/bibliography" else ["  - file: book/bibliography"]
+    toc.write_text("\n".join(["format: jb-book", f"root: {name}", "chapters:", *others, ""]))
+    command = jupyter_book(["-n", "--toc", str(toc), "--path-output", str(out)], root)
+    run = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", run.stdout + run.stderr).splitlines()
+    complaints = [x for x in lines if COMPLAINT.search(x) and not ABSENT.search(x)]
+    if run.returncode or complaints:
+        print("\n".join(lines if run.returncode else complaints), file=sys.stderr)
+        return run.returncode or 1
+    print(f"built: {os.path.relpath(out / '_build' / 'html' / (name + '.html'), Path.cwd())}")
+    return 0
+
+
+def main() -> int:
+    """Parse the command line and build."""
+    parser = argparse.ArgumentParser(description="Build the book, or one page of it.")
+    parser.add_argument("page", nargs="?", type=Path, help="a page, such as notebooks/model.md")
+    parser.add_argument("--execute", action="store_true", help="run the chapters, build nothing")
+    parser.add_argument("--jobs", type=int, default=2, help="chapters run at a time")
+    arguments = parser.parse_args()
+    if arguments.page:
+        return build_page(arguments.page)
+    if arguments.execute:
+        return 0 if execute(chapters(), jobs=arguments.jobs) else 1
+    return build_book(jobs=arguments.jobs)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
