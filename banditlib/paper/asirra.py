@@ -1,0 +1,237 @@
+"""Cats against dogs, from feature vectors to a pool: loading, filtering by ζ, Table 2.
+
+How images become feature vectors is the business of :mod:`banditlib.paper.vision`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from banditlib.problems import Pool
+
+FILES = {"standard": "features-224.npz", "tiny": "features-64.npz"}
+VARIABLE = "BANDITLIB_ASIRRA"
+RULES = ("two-sided", "one-sided")
+ZETAS = (0.5, 0.1, 0.05, 0.01)
+# Table 2 of the paper: (cats, dogs) kept at each level.
+PAPER_TABLE_2 = {
+    float("inf"): (12500, 12500),
+    0.5: (10316, 10511),
+    0.1: (3182, 3248),
+    0.05: (2408, 2442),
+    0.01: (1886, 1905),
+}
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+class FeaturesError(ValueError):
+    """Feature vectors that are absent or unusable; the message says how to go on."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """Unit feature vectors of two classes; reward 1 for `good`, 0 for `bad`.
+
+    Attributes
+    ----------
+    good, bad : (n, d) arrays, float64, rows of norm 1
+    good_ids, bad_ids : (n,) integer arrays
+    meta : what is known of their making
+    """
+
+    good: NDArray[np.float64]
+    bad: NDArray[np.float64]
+    good_ids: NDArray[np.int64]
+    bad_ids: NDArray[np.int64]
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def dim(self) -> int:
+        return int(self.good.shape[1])
+
+    def digest(self) -> str:
+        """SHA-256 of both classes' vectors, rounded to float32, in the order given."""
+        total = hashlib.sha256()
+        for part in (self.good, self.bad):
+            total.update(np.ascontiguousarray(part, dtype="<f4").tobytes())
+        return total.hexdigest()
+
+
+def _unit(name: str, vectors: NDArray[Any], ids: NDArray[Any]) -> NDArray[np.float64]:
+    if vectors.ndim != 2 or 0 in vectors.shape:
+        raise FeaturesError(f"{name} must be a non-empty (n, d) array, got shape {vectors.shape}")
+    if ids.shape != vectors.shape[:1]:
+        raise FeaturesError(f"{name} has {len(vectors)} vectors but {ids.size} ids")
+    x = vectors.astype(np.float64)
+    if not np.isfinite(x).all():
+        rows = ids[~np.isfinite(x).all(axis=1)]
+        raise FeaturesError(f"{name} holds NaN or infinity, first at id {rows[0]}")
+    norms = np.linalg.norm(x, axis=1)
+    if (norms < 1e-6).any():
+        raise FeaturesError(f"{name} holds a zero vector, first at id {ids[norms < 1e-6][0]}")
+    return x / norms[:, None]
+
+
+def from_arrays(
+    good: NDArray[Any],
+    bad: NDArray[Any],
+    good_ids: NDArray[Any] | None = None,
+    bad_ids: NDArray[Any] | None = None,
+    meta: dict[str, Any] | None = None,
+) -> Features:
+    """Check two classes of vectors, scale them to norm 1 and return them as `Features`."""
+    good, bad = np.asarray(good), np.asarray(bad)
+    gi = np.arange(len(good)) if good_ids is None else np.asarray(good_ids)
+    bi = np.arange(len(bad)) if bad_ids is None else np.asarray(bad_ids)
+    first, second = _unit("good", good, gi), _unit("bad", bad, bi)
+    if first.shape[1] != second.shape[1]:
+        raise FeaturesError(
+            f"good has vectors of dimension {first.shape[1]}, bad of {second.shape[1]}"
+        )
+    return Features(first, second, gi.astype(np.int64), bi.astype(np.int64), dict(meta or {}))
+
+
+def read(path: str | Path) -> Features:
+    """Read a features file: arrays `cats`, `dogs`, `cat_ids`, `dog_ids` and JSON text `meta`."""
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            missing = {"cats", "dogs", "cat_ids", "dog_ids"} - set(data.files)
+            if missing:
+                raise FeaturesError(f"{path} lacks {', '.join(sorted(missing))}")
+            meta = json.loads(str(data["meta"])) if "meta" in data.files else {}
+            arrays = [data[name] for name in ("cats", "dogs", "cat_ids", "dog_ids")]
+    except FileNotFoundError:
+        raise FeaturesError(f"{path} does not exist") from None
+    except FeaturesError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise FeaturesError(
+            f"{path} is not a readable features file ({error}); delete it and make it again "
+            "with 'banditlib data asirra'"
+        ) from None
+    try:
+        return from_arrays(*arrays, meta=meta)
+    except FeaturesError as error:
+        raise FeaturesError(f"{path}: {error}") from None
+
+
+def find(preprocess: str = "standard", path: str | Path | None = None) -> Path | None:
+    """Where the features are: `path`, $BANDITLIB_ASIRRA, data/asirra, ../shared/data/asirra."""
+    if preprocess not in FILES:
+        raise FeaturesError(f"preprocess is {preprocess!r}, expected one of {', '.join(FILES)}")
+    if path is not None:
+        return Path(path)
+    name = FILES[preprocess]
+    places = [
+        Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None,
+        Path.cwd() / "data" / "asirra",
+        _ROOT / "data" / "asirra",
+        _ROOT.parent / "shared" / "data" / "asirra",
+    ]
+    for place in filter(None, places):
+        candidate = place if place.suffix == ".npz" else place / name
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def load(preprocess: str = "standard", path: str | Path | None = None) -> Features:
+    """Load Asirra features, or explain how to get them.
+
+    Looked for in this order: `path`; the file or folder named by ``$BANDITLIB_ASIRRA``;
+    ``data/asirra/``; ``../shared/data/asirra/``.
+    """
+    found = find(preprocess, path)
+    if found is None:
+        raise FeaturesError(
+            f"no Asirra features ({FILES[preprocess]}) were found in ${VARIABLE}, data/asirra or "
+            "../shared/data/asirra; make them with 'banditlib data asirra' (needs the vision "
+            "extra: pip install 'banditlib[vision]')"
+        )
+    return read(found)
+
+
+def digits() -> Features:
+    """A real data set that ships with scikit-learn: pick the odd digit of two (d = 64)."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    odd = data.target % 2 == 1
+    ids = np.arange(len(odd))
+    meta = {"images": "scikit-learn digits, 8 x 8 pixels", "preprocessing": "pixels; unit norm"}
+    return from_arrays(data.data[odd], data.data[~odd], ids[odd], ids[~odd], meta)
+
+
+def fit(features: Features) -> NDArray[np.float64]:
+    r"""θ* of least norm that minimises :math:`\sum_i (\phi_i^\top\theta - r_i)^2`, shape (d,)."""
+    x = np.concatenate([features.good, features.bad])
+    r = np.concatenate([np.ones(len(features.good)), np.zeros(len(features.bad))])
+    return np.linalg.lstsq(x, r, rcond=None)[0]
+
+
+def residuals(
+    features: Features, theta: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Signed errors of the linear model, φ·θ − r, for the good and for the bad class."""
+    return features.good @ theta - 1.0, features.bad @ theta
+
+
+def kept(
+    features: Features,
+    zeta: float,
+    rule: str = "two-sided",
+    theta: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which vectors lie within ζ of the linear model.
+
+    ``two-sided`` is the rule as written, |φ·θ* − r| ≤ ζ. ``one-sided`` lets a good vector
+    predicted above 1 and a bad one predicted below 0 count as exact.
+    """
+    if rule not in RULES:
+        raise FeaturesError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
+    if not zeta >= 0:
+        raise FeaturesError(f"zeta must be a number of at least 0, got {zeta!r}")
+    good, bad = residuals(features, fit(features) if theta is None else theta)
+    if rule == "one-sided":
+        return good >= -zeta, bad <= zeta
+    return np.abs(good) <= zeta, np.abs(bad) <= zeta
+
+
+def pool(
+    features: Features,
+    zeta: float,
+    rule: str = "two-sided",
+    theta: NDArray[np.float64] | None = None,
+) -> Pool:
+    """The bandit problem of the paper's Section 7.2 on the vectors that the filter keeps."""
+    good, bad = kept(features, zeta, rule, theta)
+    for name, mask in (("good", good), ("bad", bad)):
+        if not mask.any():
+            raise FeaturesError(f"no {name} vector lies within zeta = {zeta:g}: the pool is empty")
+    return Pool(features.good[good], features.bad[bad])
+
+
+def table_2(features: Features, zetas: tuple[float, ...] = ZETAS) -> list[dict[str, Any]]:
+    """Rows of Table 2: how many of each class each rule keeps, and the ζ they really have."""
+    theta = fit(features)
+    good, bad = residuals(features, theta)
+    rows: list[dict[str, Any]] = []
+    for zeta in (float("inf"), *zetas):
+        row: dict[str, Any] = {"zeta": zeta}
+        for rule in RULES:
+            keep_good, keep_bad = kept(features, zeta, rule, theta)
+            worst = max(np.abs(good[keep_good]).max(initial=0), np.abs(bad[keep_bad]).max(initial=0))
+            row[rule] = (int(keep_good.sum()), int(keep_bad.sum()))
+            row[f"{rule} true zeta"] = float(worst)
+        rows.append(row)
+    return rows
