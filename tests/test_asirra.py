@@ -25,7 +25,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "asirra"
 @pytest.fixture
 def features() -> asirra.Features:
     rng = np.random.default_rng(0)
-    centre = rng.normal(size=8)
+    centre = 0.4 * rng.normal(size=8)
     return asirra.from_arrays(centre + rng.normal(size=(60, 8)), -centre + rng.normal(size=(50, 8)))
 
 
@@ -212,6 +212,13 @@ def test_features_are_written_whole_with_unreadable_files_listed(tmp_path):
     assert loaded.good_ids.tolist() == [0, 2] and loaded.bad_ids.tolist() == [0]
     assert loaded.meta["unreadable"] == ["cat 1", "dog 1"]
     assert [p.name for p in (tmp_path / "out").iterdir()] == [asirra.FILES["standard"]]
+
+
+def test_a_folder_of_rubbish_is_named(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "cat.1.jpg").write_bytes(b"rubbish")
+    with pytest.raises(FeaturesError, match="none of the 1 files"):
+        vision.extract(tmp_path / "in", tmp_path / "o", Grey().net, progress=False)
 
 
 def test_an_interrupted_run_goes_on(tmp_path):

@@ -283,11 +283,13 @@ def extract(
         if not _readable(piece):
             _write(piece, **_batch(found[start : start + batch], net))
     whole = [dict(np.load(parts / f"{start:06d}.npz")) for start in range(0, len(found), batch)]
-    label, ids, vectors, bad = (
-        np.concatenate([w[name] for w in whole]) for name in ("label", "id", "vector", "bad")
-    )
-    if not len(vectors):
+    full = [w for w in whole if len(w["id"])]
+    if not full:
         raise FeaturesError(f"images: none of the {len(found)} files is a readable image")
+    label, ids, vectors = (
+        np.concatenate([w[name] for w in full]) for name in ("label", "id", "vector")
+    )
+    bad = np.concatenate([w["bad"] for w in whole])
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
     unit = (vectors / np.maximum(norms, 1e-30)[:, None]).astype(np.float16)
     meta = {
@@ -318,7 +320,7 @@ def _batch(some: list[Picture], net: Network) -> dict[str, NDArray[Any]]:
     decoded = [(picture, opened(picture)) for picture in some]
     good = [(picture, image) for picture, image in decoded if image is not None]
     bad = [f"{picture.label} {picture.id}" for picture, image in decoded if image is None]
-    vectors = net.features([image for _, image in good]) if good else np.zeros((0, 512), np.float32)
+    vectors = net.features([image for _, image in good]) if good else np.zeros((0, 0), np.float32)
     crc = [hashlib.sha256(image.tobytes()).digest()[:8] for _, image in good]
     return {
         "label": np.array([picture.label == "dog" for picture, _ in good], dtype=np.int8),
