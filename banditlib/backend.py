@@ -1,0 +1,114 @@
+"""Pick an array library by name; everything else takes its namespace from the arrays it is given.
+
+Random numbers are always drawn on the host with numpy. A backend only has to offer the array API; numpy, CuPy,
+torch (CPU) and ``array_api_strict`` do.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_array_api_strict_namespace, is_cupy_namespace, is_torch_namespace
+
+Array = Any
+DTYPES = ("float64", "float32")
+
+
+class BackendError(RuntimeError):
+    """The array library asked for cannot be used on this machine."""
+
+
+@cache
+def namespace(name: str = "numpy") -> ModuleType:
+    """Array-API namespace called ``name``: "numpy", "cupy", "torch" or "array_api_strict".
+
+    CuPy is accepted only where a GPU answers: the package imports without one and fails at the first array.
+    """
+    if name == "numpy":
+        return importlib.import_module("array_api_compat.numpy")
+    if name == "cupy":
+        return _cupy()
+    if name in ("torch", "array_api_strict"):
+        module = "array_api_compat.torch" if name == "torch" else name
+        try:
+            return importlib.import_module(module)
+        except ImportError as error:
+            raise BackendError(f"backend={name!r} needs the package {name}: {error}") from error
+    raise ValueError(
+        f"backend: expected 'numpy', 'cupy', 'torch' or 'array_api_strict', got {name!r}"
+    )
+
+
+def _cupy() -> ModuleType:
+    extra = "pip install 'banditlib[gpu-cuda12]' (or gpu-cuda13, to match the driver)"
+    try:
+        import cupy
+    except ImportError as error:
+        raise BackendError(f"backend='cupy' needs CuPy, which is not installed: {extra}") from error
+    if not cupy.cuda.is_available():
+        raise BackendError(
+            "backend='cupy': CuPy is installed but finds no GPU (cupy.cuda.is_available() is False); "
+            f"use backend='numpy', or on a machine with an NVIDIA GPU {extra}"
+        )
+    return importlib.import_module("array_api_compat.cupy")
+
+
+def device_array(xp: ModuleType, values: Any, dtype: Any = None) -> Array:
+    """Copy host values to an array of ``xp`` (float64 stays float64 unless ``dtype`` says otherwise)."""
+    host = np.ascontiguousarray(values)
+    if is_torch_namespace(xp) and not host.flags.writeable:
+        host = host.copy()
+    return xp.asarray(host, dtype=dtype, copy=True)
+
+
+def to_numpy(values: Any) -> np.ndarray:
+    """Host copy (or view) of an array of any supported library."""
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "get") and type(values).__module__.startswith("cupy"):
+        return values.get()
+    if hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
+    if type(values).__module__.startswith("array_api_strict"):
+        return np.from_dlpack(values)
+    return np.asarray(values)
+
+
+def pick(values: Array, index: Array, xp: ModuleType) -> Array:
+    """``values[..., index]`` row by row: values (..., M), index (...), result (...)."""
+    size = values.shape[-1]
+    flat = xp.reshape(index, (-1,))
+    rows = xp.arange(flat.shape[0], dtype=flat.dtype) * size
+    rows += flat
+    return xp.reshape(xp.take(xp.reshape(values, (-1,)), rows, axis=0), index.shape)
+
+
+def first_true(mask: Array, xp: ModuleType) -> Array:
+    """Index of the first True along the last axis (0 where there is none)."""
+    if is_array_api_strict_namespace(xp) or is_torch_namespace(xp):
+        mask = xp.astype(mask, xp.int8)  # argmax of booleans is not in the standard
+    return xp.argmax(mask, axis=-1)
+
+
+def put(target: Array, rows: Array, values: Array, xp: ModuleType) -> Array:
+    """``target[rows] = values`` along the first axis, rows distinct; returns the array to use.
+
+    Scatters in place where the library can, else through a one-hot product with a mask.
+    """
+    if not is_array_api_strict_namespace(xp):
+        target[rows] = values
+        return target
+    onehot = xp.arange(target.shape[0], dtype=rows.dtype)[:, None] == rows[None, :]
+    hit = xp.any(onehot, axis=1)
+    source = xp.argmax(xp.astype(onehot, xp.int8), axis=1)
+    target[hit, ...] = xp.take(values, source, axis=0)[hit, ...]
+    return target
+
+
+def is_cupy(xp: ModuleType) -> bool:
+    """Whether arrays of this namespace live on a GPU."""
+    return is_cupy_namespace(xp)

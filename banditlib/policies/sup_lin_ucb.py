@@ -1,0 +1,113 @@
+r"""SupLinUCB: levels of ridge regressions and elimination of arms (Algorithm 2 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from banditlib.backend import Array
+from banditlib.policies.base import Policy, number
+from banditlib.ridge import View, at_least, column, first_best, within
+
+
+@dataclass(frozen=True)
+class SupLinUCB(Policy):
+    r"""SupLinUCB with radius β(l) at level l.
+
+    From level l = 1 on, with :math:`D^1 = D_k`: if some arm of :math:`D^l` has width at least :math:`2^{-l}`, play the
+    widest and learn it at level l; else, if :math:`k \le 4^l d`, play the arm of highest index
+    :math:`x^\top\theta^l + \beta(l)\|x\|` and learn nothing; else keep the arms whose index is within
+    :math:`2\beta(l)2^{-l}` of the best and go on to level l+1.
+
+    Parameters
+    ----------
+    beta : a number, a sequence by level (the first entry is level 1), or a callable l → β(l)
+    lam : regulariser λ, > 0
+    """
+
+    beta: float | Sequence[float] | Callable[[int], float]
+    lam: float
+
+    per_lane: ClassVar[tuple[str, ...]] = ("beta", "lam")
+
+    def __post_init__(self) -> None:
+        number("lam", self.lam, low=0.0, strict=True)
+        if isinstance(self.beta, (list, np.ndarray)) and np.ndim(self.beta) == 1:
+            object.__setattr__(self, "beta", tuple(float(b) for b in self.beta))
+        if isinstance(self.beta, tuple):
+            if not self.beta:
+                raise ValueError("beta: expected at least one level")
+            for value in self.beta:
+                number("beta", value, low=0.0)
+        elif not callable(self.beta):
+            number("beta", self.beta, low=0.0)
+
+    def radius(self, level: int) -> Any:
+        """β(level), a number, or one per lane in a stack."""
+        if callable(self.beta):
+            value = float(self.beta(level))
+            number("beta", value, low=0.0)
+            return value
+        if isinstance(self.beta, tuple):
+            if level > len(self.beta):
+                raise ValueError(f"beta: {len(self.beta)} levels given, level {level} needed")
+            return self.beta[level - 1]
+        if isinstance(self.beta, (int, float, np.integer, np.floating)):
+            return float(self.beta)
+        return self.beta[..., level - 1]
+
+    def lane_values(self, name: str, policies: Sequence[SupLinUCB], levels: int) -> np.ndarray:
+        """Radii of a stack by lane and level (L, S); λ by lane (L,)."""
+        if name == "lam":
+            return np.array([p.lam for p in policies], dtype=float)
+        return np.array([[p.radius(s + 1) for s in range(levels)] for p in policies], dtype=float)
+
+    def levels(self, dim: int, rounds: int) -> int:
+        """Smallest S >= 1 with 4^S d >= rounds: deeper levels cannot be entered."""
+        level = 1
+        while 4**level * dim < rounds:
+            level += 1
+        return level
+
+    def epochs(self, dim: int, rounds: int) -> tuple[int, ...]:
+        """The round number matters only when it passes some 4^l d."""
+        return tuple(min(4 ** (s + 1) * dim, rounds) for s in range(self.levels(dim, rounds)))
+
+    def choose(self, k: Any, view: View) -> tuple[Array, Array]:
+        """Descend through the levels of the view (..., S, M)."""
+        xp = array_namespace(view.mean)
+        level_axis = view.mean.ndim >= 2
+        width_all = xp.sqrt(view.var)
+        mean_all = view.mean
+        if not level_axis:
+            width_all, mean_all = width_all[None, :], mean_all[None, :]
+        latest = k if isinstance(k, int) else int(xp.max(k))
+        last = min(self.levels(view.dim, latest), mean_all.shape[-2])
+        arm = level = done = None
+        alive = None
+        for l in range(1, last + 1):  # noqa: E741  (the paper's symbol)
+            width = width_all[..., l - 1, :]
+            score = mean_all[..., l - 1, :] + column(self.radius(l)) * width
+            if alive is not None:
+                score = xp.where(alive, score, -xp.inf)
+                width = xp.where(alive, width, -1.0)
+            widest = first_best(width)
+            learn = at_least(xp.max(width, axis=-1), 2.0**-l)
+            stop = k <= 4**l * view.dim
+            here, at = widest, xp.astype(learn, xp.int64) * l
+            if l == last or not isinstance(stop, bool):
+                here = xp.where(learn, widest, first_best(score))
+            ends = learn | stop
+            if done is None:
+                arm, level, done = here, at, ends
+            else:
+                arm, level = xp.where(done, arm, here), xp.where(done, level, at)
+                done = done | ends
+            if l < last:
+                best = xp.max(score, axis=-1)
+                alive = within(best[..., None] - score, column(2.0 * self.radius(l) * 2.0**-l))
+        return arm, level

@@ -1,0 +1,323 @@
+r"""The ridge regression that all algorithms share: means, widths, one more observation, many lanes at once.
+
+With :math:`U = \lambda I + \sum_i x_i x_i^\top` and :math:`\theta = U^{-1}\sum_i r_i x_i`, a *view* holds for M points x
+the mean :math:`x^\top\theta` and the squared width :math:`x^\top U^{-1} x`. One more observation r of point a is
+conditioning of a Gaussian: with :math:`g = X U^{-1} x_a`,
+
+.. math:: m \mathrel{+}= g\,(r - m_a)/(1 + g_a), \qquad \mathrm{var} \mathrel{-}= g^2/(1 + g_a).
+
+Ties and thresholds share one tolerance, ``TAU``, here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from banditlib.backend import Array, device_array, first_true, pick, put, to_numpy
+
+TAU = 1e-9
+"""One tolerance: scores tie within TAU (1 + |best|), thresholds within a factor 1 - TAU or 1 + TAU."""
+
+SHRINK = 512.0
+"""Refresh once some squared width is this many times smaller than at the last refresh."""
+
+LONGEST = 4096
+"""Refresh at the latest after this many rounds."""
+
+DELICATE = 64.0
+"""Squared widths above this make the shrink rule be checked after every round instead of every chunk."""
+
+
+class View(NamedTuple):
+    """Ridge posterior on M points; leading axes are lanes or future rounds.
+
+    Attributes
+    ----------
+    mean, var : (..., M), or (..., S, M) for policies with S levels
+        :math:`x^\\top\\theta` and the squared width :math:`x^\\top U^{-1}x`. None for policies without a ridge.
+    dim : int
+        Dimension d of the points.
+    counts, totals : (..., M)
+        Plays and reward sums by point, only if the policy asks for them.
+    cov : (..., M, M)
+        Covariances :math:`x^\\top U^{-1}x'`, only if the policy asks for them.
+    flag : (...)
+        What the policy's ``judge`` answered after its opening.
+    """
+
+    mean: Array
+    var: Array
+    dim: int
+    counts: Array | None = None
+    totals: Array | None = None
+    cov: Array | None = None
+    flag: Array | None = None
+
+
+def first_best(score: Array) -> Array:
+    """Lowest index whose score is at least best - TAU (1 + |best|), along the last axis."""
+    xp = array_namespace(score)
+    best = pick(score, xp.argmax(score, axis=-1), xp)
+    floor = best - TAU * (1.0 + xp.abs(best))
+    return first_true(score >= floor[..., None], xp)
+
+
+def at_least(width: Array, threshold: Any) -> Array:
+    """The test ``width >= threshold``, with TAU: width >= threshold (1 - TAU)."""
+    return width >= threshold * (1.0 - TAU)
+
+
+def within(distance: Array, limit: Any) -> Array:
+    """The test ``distance <= limit``, with TAU: distance <= limit (1 + TAU)."""
+    return distance <= limit * (1.0 + TAU)
+
+
+def column(parameter: Any) -> Any:
+    """A policy's parameter, a number or one per lane (...), made to broadcast against (..., M)."""
+    return parameter if isinstance(parameter, (int, float)) else parameter[..., None]
+
+
+class Arms:
+    """The posterior on fixed arms for many lanes (and levels): inverse, means, squared widths.
+
+    Rows are lanes times levels, lane by lane. Lanes are ordered problem by problem, the same number each, so that
+    one batched product ``(P, b, d) @ (P, d, N)`` serves them all.
+
+    Parameters
+    ----------
+    X : (P, N, d) arms of each problem, host
+    lam : (L,) regulariser of each lane
+    levels : number S of regressions a lane keeps
+    cov : keep the points' covariance (N, N) instead of the inverse (d, d)
+    """
+
+    def __init__(
+        self, X: np.ndarray, lam: np.ndarray, xp: ModuleType, dtype: Any, levels: int = 1, cov: bool = False
+    ) -> None:
+        self.xp, self.dtype, self.levels, self.dim = xp, dtype, levels, X.shape[-1]
+        self.keep_cov = cov
+        self.host_X, self.lam = subspace(X), np.asarray(lam, dtype=np.float64)
+        self._points()
+        lanes, arms = self.lam.size, X.shape[1]
+        self.norms = np.sum(X * X, axis=-1)  # (P, N): first widths are exactly ‖x‖/√λ
+        var = np.repeat(self.norms, lanes // len(X), axis=0) / self.lam[:, None]
+        self._fill(np.zeros((lanes * levels, arms)), np.repeat(var, levels, axis=0), self._first_inverse(X))
+        self.drift = 0.0
+
+    def _points(self) -> None:
+        P, N, d = self.host_X.shape
+        self.Xt = device_array(self.xp, np.swapaxes(self.host_X, 1, 2), self.dtype)
+        self.flat_X = device_array(self.xp, self.host_X.reshape(P * N, d), self.dtype)
+
+    def _first_inverse(self, X: np.ndarray) -> np.ndarray:
+        per = self.lam.size // len(X)
+        if self.keep_cov:
+            gram = self.host_X @ np.swapaxes(self.host_X, 1, 2)
+            return np.repeat(gram, per, axis=0) / self.lam[:, None, None]
+        inverse = np.eye(self.host_X.shape[-1]) / self.lam[:, None, None]
+        return np.repeat(inverse, self.levels, axis=0)
+
+    def _fill(self, mean: np.ndarray, var: np.ndarray, inner: np.ndarray) -> None:
+        """Put host arrays in place: rows (R, N), (R, N), (R, d, d) or (R, N, N)."""
+        self.mean, self.var = (device_array(self.xp, a, self.dtype) for a in (mean, var))
+        self.inner = device_array(self.xp, inner, self.dtype)
+        self.anchor = self.var + 0.0  # squared widths at the last refresh
+        self.delicate = bool(var.max(initial=0.0) > DELICATE)
+        self._offsets()
+
+    def _offsets(self) -> None:
+        """Index arithmetic for gathers: first flat element of each row, first arm of each lane's problem."""
+        lanes, P, N = self.lam.size, self.Xt.shape[0], self.mean.shape[-1]
+        self.first_arm = device_array(self.xp, np.repeat(np.arange(P) * N, lanes // P))
+        self.first_row = device_array(self.xp, np.arange(lanes) * self.levels)
+
+    def view(self, **extra: Any) -> View:
+        """The view of all lanes, (L, N) or (L, S, N)."""
+        mean, var = self.mean, self.var
+        if self.levels > 1:
+            shape = (self.lam.size, self.levels, mean.shape[-1])
+            mean, var = self.xp.reshape(mean, shape), self.xp.reshape(var, shape)
+        return View(mean, var, self.dim, cov=self.inner if self.keep_cov else None, **extra)
+
+    def learn(self, arm: Array, level: Array, reward: Array) -> None:
+        """One observation per lane: arm (L,), level (L,) with 0 for none, reward (L,)."""
+        xp = self.xp
+        on = xp.astype(level > 0, self.dtype)
+        if self.levels == 1:
+            g, scale, surprise = self._gain(self.mean, self.var, self.inner, arm, reward, on)
+            self.var -= g * g
+            g *= surprise[:, None]
+            self.mean += g
+            self.inner -= scale[:, :, None] * scale[:, None, :]
+            return
+        row = self.first_row + xp.maximum(level, xp.ones_like(level)) - 1
+        mean, var, inner = (xp.take(a, row, axis=0) for a in (self.mean, self.var, self.inner))
+        g, scale, surprise = self._gain(mean, var, inner, arm, reward, on)
+        var -= g * g
+        g *= surprise[:, None]
+        mean += g
+        inner -= scale[:, :, None] * scale[:, None, :]
+        self.mean = put(self.mean, row, mean, xp)
+        self.var = put(self.var, row, var, xp)
+        self.inner = put(self.inner, row, inner, xp)
+
+    def _gain(self, mean, var, inner, arm, reward, on):
+        """Scaled gain g/√(1+g_a) on all arms (L, N), its vector u/√(1+g_a), and (r - m_a)/√(1+g_a)."""
+        xp, P = self.xp, self.Xt.shape[0]
+        root = 1.0 / xp.sqrt(1.0 + pick(var, arm, xp))
+        surprise = (reward - pick(mean, arm, xp)) * root
+        root *= on
+        if self.keep_cov:
+            flat = xp.reshape(inner, (-1, inner.shape[-1]))
+            rows = xp.arange(arm.shape[0], dtype=arm.dtype) * inner.shape[-1] + arm
+            g = xp.take(flat, rows, axis=0)
+            g *= root[:, None]
+            return g, g + 0.0, surprise
+        x = xp.take(self.flat_X, self.first_arm + arm, axis=0)
+        u = xp.matmul(x[:, None, :], inner)[:, 0, :]
+        u *= root[:, None]
+        if P == 1:
+            return xp.matmul(u, self.Xt[0, :, :]), u, surprise
+        g = xp.matmul(xp.reshape(u, (P, -1, u.shape[-1])), self.Xt)
+        return xp.reshape(g, (u.shape[0], -1)), u, surprise
+
+    def worn(self) -> bool:
+        """Whether a refresh is due: some squared width shrank by SHRINK, turned negative or is not a number."""
+        shrunk = self.anchor > SHRINK * self.var
+        return bool(self.xp.any(shrunk | (self.var < 0.0) | (self.var != self.var)))
+
+    def refresh(self, counts: np.ndarray, totals: np.ndarray) -> None:
+        """Rebuild from what was learnt: counts, totals (L, S, N) on the host. Records the drift found."""
+        mean, var, inverse = self._solve(counts, totals)
+        if self.mean.shape == mean.shape:
+            self._measure(mean, var)
+        if self.keep_cov:
+            X = np.repeat(self.host_X, self.lam.size // len(self.host_X), axis=0)
+            inverse = X @ inverse @ np.swapaxes(X, 1, 2)
+        self._fill(mean, var, inverse)
+
+    def _measure(self, mean: np.ndarray, var: np.ndarray) -> None:
+        """Largest error of the kept values against rebuilt ones: relative in squared width, absolute/(1+|m|) in mean."""
+        old_mean, old_var = to_numpy(self.mean), to_numpy(self.var)
+        error = np.abs(old_mean - mean) / (1.0 + np.abs(mean))
+        self.drift = max(self.drift, float(error.max(initial=0.0)))
+        positive = var > 0
+        error = np.abs(old_var - var)[positive] / var[positive]
+        self.drift = max(self.drift, float(error.max(initial=0.0)))
+
+    def _solve(self, counts: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        P, N, d = self.host_X.shape
+        X = self.host_X[:, None]  # (P, 1, N, d)
+        n = counts.reshape(P, -1, N)
+        U = np.swapaxes(X, -1, -2) @ (n[..., None] * X)
+        lam = np.repeat(self.lam, self.levels).reshape(P, -1)
+        U += lam[..., None, None] * np.eye(d)
+        inverse = np.linalg.inv(U)
+        inverse = 0.5 * (inverse + np.swapaxes(inverse, -1, -2))
+        theta = inverse @ (np.swapaxes(X, -1, -2) @ totals.reshape(P, -1, N)[..., None])
+        mean = (X @ theta)[..., 0]
+        var = np.sum((X @ inverse) * X, axis=-1)
+        fresh = n.sum(axis=-1) == 0  # untouched rows keep their exact first widths
+        first = self.norms[:, None] / lam[..., None]
+        var = np.where(fresh[..., None], first, np.maximum(var, 0.0))
+        return mean.reshape(-1, N), var.reshape(-1, N), inverse.reshape(-1, d, d)
+
+    def take(self, lanes: np.ndarray, problems: np.ndarray) -> None:
+        """Keep these lanes (sorted problem by problem, the same number each) and these problems."""
+        rows = (lanes[:, None] * self.levels + np.arange(self.levels)).reshape(-1)
+        index = device_array(self.xp, rows)
+        self.mean, self.var, self.inner, self.anchor = (
+            self.xp.take(a, index, axis=0) for a in (self.mean, self.var, self.inner, self.anchor)
+        )
+        self.host_X, self.lam = self.host_X[problems], self.lam[lanes]
+        self.norms = self.norms[problems]
+        self._points()
+        self._offsets()
+
+
+def subspace(X: np.ndarray) -> np.ndarray:
+    """Coordinates of the arms (P, N, d) in their span when that is smaller than d; else X itself.
+
+    Means, widths and covariances of points depend on inner products only, so nothing changes, and directions that
+    no arm can reach no longer spoil the condition of U.
+    """
+    P, N, d = X.shape
+    rank = max(1, int(np.linalg.matrix_rank(X).max(initial=1)))
+    if rank == d:
+        return np.ascontiguousarray(X)
+    _, _, basis = np.linalg.svd(X, full_matrices=False)
+    return np.ascontiguousarray(X @ np.swapaxes(basis[:, :rank, :], 1, 2))
+
+
+class Ridge:
+    """One lane with S levels on contexts that change from round to round: the direct method.
+
+    Keeps U, its inverse and the reward vector b of each level; U⁻¹ is rebuilt from U by the same rule as in ``Arms``.
+    """
+
+    FIELDS = ("U", "inverse", "b", "theta", "learnt", "since", "grown")
+
+    def __init__(self, dim: int, lam: float, levels: int = 1) -> None:
+        self.dim, self.lam = dim, float(lam)
+        self.U = np.zeros((0, dim, dim))
+        self.inverse = np.zeros((0, dim, dim))
+        self.b, self.theta = np.zeros((0, dim)), np.zeros((0, dim))
+        self.learnt = np.zeros(0, dtype=np.int64)  # observations by level
+        self.since = np.zeros(0, dtype=np.int64)  # of which since the last rebuild
+        self.grown = np.zeros(0)  # log det growth since the last rebuild
+        self.drift = 0.0
+        self.grow(levels)
+
+    def grow(self, levels: int) -> None:
+        """Add empty levels up to the number asked for."""
+        new = levels - len(self.b)
+        if new <= 0:
+            return
+        eye = np.eye(self.dim)
+        self.U = np.concatenate([self.U, np.tile(self.lam * eye, (new, 1, 1))])
+        self.inverse = np.concatenate([self.inverse, np.tile(eye / self.lam, (new, 1, 1))])
+        zero = np.zeros((new, self.dim))
+        self.b, self.theta = np.concatenate([self.b, zero]), np.concatenate([self.theta, zero])
+        self.learnt = np.concatenate([self.learnt, np.zeros(new, dtype=np.int64)])
+        self.since = np.concatenate([self.since, np.zeros(new, dtype=np.int64)])
+        self.grown = np.concatenate([self.grown, np.zeros(new)])
+
+    def at(self, X: np.ndarray, level_axis: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Means and squared widths of points X (M, d): (M,) or, with ``level_axis``, (S, M)."""
+        norms = np.sum(X * X, axis=-1) / self.lam
+        var = np.sum((X @ self.inverse) * X, axis=-1)
+        for level in np.flatnonzero(np.any(var < 0, axis=-1)):
+            self.rebuild(level)
+            var[level] = np.maximum(np.sum((X @ self.inverse[level]) * X, axis=-1), 0.0)
+        var[self.learnt == 0] = norms
+        mean = self.theta @ X.T
+        return (mean, var) if level_axis else (mean[0], var[0])
+
+    def learn(self, x: np.ndarray, reward: float, level: int) -> None:
+        """One observation at ``level`` >= 1."""
+        s = level - 1
+        u = self.inverse[s] @ x
+        g = float(x @ u)
+        self.U[s] += np.outer(x, x)
+        self.b[s] += reward * x
+        self.theta[s] += u * ((reward - x @ self.theta[s]) / (1.0 + g))
+        self.inverse[s] -= np.outer(u, u / (1.0 + g))
+        self.learnt[s] += 1
+        self.since[s] += 1
+        self.grown[s] += max(g, 0.0)
+        if self.since[s] >= LONGEST or self.grown[s] > DELICATE or not g >= 0.0:
+            self.rebuild(s)
+
+    def rebuild(self, s: int) -> None:
+        """Invert U of level index s afresh; records how far the kept inverse had drifted."""
+        inverse = np.linalg.inv(self.U[s])
+        inverse = 0.5 * (inverse + inverse.T)
+        largest = np.abs(inverse).max()
+        self.drift = max(self.drift, float(np.abs(inverse - self.inverse[s]).max() / largest))
+        self.inverse[s] = inverse
+        self.theta[s] = inverse @ self.b[s]
+        self.since[s], self.grown[s] = 0, 0.0
