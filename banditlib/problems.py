@@ -36,10 +36,14 @@ def integer(name: str, value: Any, low: int) -> int:
 
 def real(name: str, value: Any, low: float = -math.inf, strict: bool = False) -> float:
     """Check a finite real argument with a lower bound."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(
+        value, (int, float, np.integer, np.floating)
+    ):
         raise TypeError(f"{name}: expected a number, got {value!r}")
     if not math.isfinite(value) or value < low or (strict and value == low):
-        raise ValueError(f"{name}: expected a finite number {'>' if strict else '>='} {low:g}, got {value!r}")
+        raise ValueError(
+            f"{name}: expected a finite number {'>' if strict else '>='} {low:g}, got {value!r}"
+        )
     return float(value)
 
 
@@ -67,8 +71,12 @@ def one_backend(**arrays: Any) -> None:
     try:
         array_namespace(*found.values()) if found else None
     except TypeError as error:
-        kinds = ", ".join(f"{name} is {type(a).__module__.split('.')[0]}" for name, a in found.items())
-        raise TypeError(f"{' and '.join(found)}: arrays of different libraries ({kinds})") from error
+        kinds = ", ".join(
+            f"{name} is {type(a).__module__.split('.')[0]}" for name, a in found.items()
+        )
+        raise TypeError(
+            f"{' and '.join(found)}: arrays of different libraries ({kinds})"
+        ) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +105,14 @@ class FixedArms:
         one_backend(X=self.X, reward=self.reward, theta=self.theta)
         X, reward = real_array("X", self.X, 2), real_array("reward", self.reward, 1)
         if len(X) != len(reward):
-            raise ValueError(f"reward: expected {len(X)} values, one per row of X, got {len(reward)}")
+            raise ValueError(
+                f"reward: expected {len(X)} values, one per row of X, got {len(reward)}"
+            )
         theta = None if self.theta is None else real_array("theta", self.theta, 1)
         if theta is not None and len(theta) != X.shape[1]:
-            raise ValueError(f"theta: expected {X.shape[1]} values, one per column of X, got {len(theta)}")
+            raise ValueError(
+                f"theta: expected {X.shape[1]} values, one per column of X, got {len(theta)}"
+            )
         real("sigma", self.sigma, 0.0)
         integer("instance", self.instance, 0)
         values = {"X": X, "reward": reward, "theta": theta, "gaps": reward.max() - reward}
@@ -142,7 +154,9 @@ class FixedArms:
         try:
             from scipy.optimize import linprog
         except ImportError as error:
-            raise ImportError("best_linear_fit needs SciPy, or give theta: pip install scipy") from error
+            raise ImportError(
+                "best_linear_fit needs SciPy, or give theta: pip install scipy"
+            ) from error
         one = np.ones((self.arms, 1))
         A = np.block([[self.X, -one], [-self.X, -one]])
         cost = np.append(np.zeros(self.dim), 1.0)
@@ -241,7 +255,9 @@ def synthetic(
     integer("dim", dim, 1), integer("arms", arms, 1), integer("attempts", attempts, 1)
     real("zeta", zeta, 0.0), real("sigma", sigma, 0.0)
     if misspecification not in ("two-point", "interval"):
-        raise ValueError(f"misspecification: expected 'two-point' or 'interval', got {misspecification!r}")
+        raise ValueError(
+            f"misspecification: expected 'two-point' or 'interval', got {misspecification!r}"
+        )
     if gap is not None:
         if not isinstance(gap, (tuple, list, np.ndarray)) or len(gap) != 2:
             raise TypeError(f"gap: expected a pair (low, high) or None, got {gap!r}")
@@ -253,7 +269,9 @@ def synthetic(
         theta /= np.linalg.norm(theta)
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         u = rng.random(arms)
-        eta = zeta * (np.where(u < 0.5, -1.0, 1.0) if misspecification == "two-point" else 2 * u - 1)
+        eta = zeta * (
+            np.where(u < 0.5, -1.0, 1.0) if misspecification == "two-point" else 2 * u - 1
+        )
         r = X @ theta + eta
         positive = (r.max() - r)[r < r.max()]
         if gap is None or (positive.size and gap[0] <= positive.min() <= gap[1]):
@@ -278,7 +296,9 @@ def nearly_orthogonal(
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         if np.abs(X @ X.T - np.eye(arms)).max() <= limit:
             return X
-    raise ValueError(f"eps: no {arms} unit vectors in {dim} dimensions within {limit:g} in {attempts} draws")
+    raise ValueError(
+        f"eps: no {arms} unit vectors in {dim} dimensions within {limit:g} in {attempts} draws"
+    )
 
 
 def lower_bound(
@@ -305,7 +325,9 @@ def lower_bound(
     """
     Delta = real("Delta", Delta, 0.0, strict=True)
     if Delta > 0.5:
-        raise ValueError(f"Delta: expected at most 1/2 so that rewards stay in [0, 1], got {Delta!r}")
+        raise ValueError(
+            f"Delta: expected at most 1/2 so that rewards stay in [0, 1], got {Delta!r}"
+        )
     X = nearly_orthogonal(dim, arms, eps, seed) if X is None else real_array("X", X, 2)
     reward = np.zeros(len(X))
     for name, arm, value in (("i", i, Delta), ("j", j, 2 * Delta)):

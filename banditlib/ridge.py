@@ -96,7 +96,13 @@ class Arms:
     """
 
     def __init__(
-        self, X: np.ndarray, lam: np.ndarray, xp: ModuleType, dtype: Any, levels: int = 1, cov: bool = False
+        self,
+        X: np.ndarray,
+        lam: np.ndarray,
+        xp: ModuleType,
+        dtype: Any,
+        levels: int = 1,
+        cov: bool = False,
     ) -> None:
         self.xp, self.dtype, self.levels, self.dim = xp, dtype, levels, X.shape[-1]
         self.keep_cov = cov
@@ -105,7 +111,9 @@ class Arms:
         lanes, arms = self.lam.size, X.shape[1]
         self.norms = np.sum(X * X, axis=-1)  # (P, N): first widths are exactly ‖x‖/√λ
         var = np.repeat(self.norms, lanes // len(X), axis=0) / self.lam[:, None]
-        self._fill(np.zeros((lanes * levels, arms)), np.repeat(var, levels, axis=0), self._first_inverse(X))
+        self._fill(
+            np.zeros((lanes * levels, arms)), np.repeat(var, levels, axis=0), self._first_inverse(X)
+        )
         self.drift = 0.0
 
     def _points(self) -> None:
@@ -209,7 +217,9 @@ class Arms:
         error = np.abs(old_var - var)[positive] / var[positive]
         self.drift = max(self.drift, float(error.max(initial=0.0)))
 
-    def _solve(self, counts: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _solve(
+        self, counts: np.ndarray, totals: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         P, N, d = self.host_X.shape
         X = self.host_X[:, None]  # (P, 1, N, d)
         n = counts.reshape(P, -1, N)

@@ -56,9 +56,13 @@ class Piece:
     drift: float = 0.0
 
     @classmethod
-    def empty(cls, Q: int, T: int, C: int, N: int, S: int, rounds: int, record: Sequence[str]) -> Piece:
+    def empty(
+        cls, Q: int, T: int, C: int, N: int, S: int, rounds: int, record: Sequence[str]
+    ) -> Piece:
         """Zeros of the right shapes."""
-        keep = [np.zeros((Q, T, rounds), np.int32) if n in record else None for n in ("arms", "levels")]
+        keep = [
+            np.zeros((Q, T, rounds), np.int32) if n in record else None for n in ("arms", "levels")
+        ]
         plays, learnt = np.zeros((Q, T, C, N), np.int64), np.zeros((Q, T, C, S), np.int64)
         return cls(plays, learnt, np.zeros((Q, T), np.int64), np.zeros((Q, T), np.int64), *keep)
 
@@ -159,7 +163,10 @@ def simulate(
     progress : show a bar if the run takes more than two seconds and tqdm is installed
     """
     start = time.perf_counter()
-    problems, policies = _listed("problems", problems, (FixedArms, Pool)), _listed("policies", policies, Policy)
+    problems, policies = (
+        _listed("problems", problems, (FixedArms, Pool)),
+        _listed("policies", policies, Policy),
+    )
     job = _Job(
         rounds=integer("rounds", rounds, 1),
         trials=_trial_numbers(trials),
@@ -175,11 +182,15 @@ def simulate(
         job.noise = real_array("noise", noise, 2)
         if job.noise.shape != (len(job.trials), job.rounds):
             wanted = (len(job.trials), job.rounds)
-            raise ValueError(f"noise: expected shape (trials, rounds) = {wanted}, got {job.noise.shape}")
+            raise ValueError(
+                f"noise: expected shape (trials, rounds) = {wanted}, got {job.noise.shape}"
+            )
     for problem in problems:
         for policy in policies:
             if policy.fixed_arms and isinstance(problem, Pool):
-                raise ValueError(f"policies: {type(policy).__name__} needs fixed arms; {problem.label} has none")
+                raise ValueError(
+                    f"policies: {type(policy).__name__} needs fixed arms; {problem.label} has none"
+                )
     job.bar = _bar(progress, len(problems) * len(policies) * len(job.trials) * job.rounds)
     pieces = _pieces(problems, policies, job)
     job.bar.close()
@@ -209,7 +220,13 @@ class _Job:
 
 
 def _listed(name: str, value: Any, kinds: Any) -> tuple[Any, ...]:
-    items = (value,) if isinstance(value, kinds) else tuple(value) if isinstance(value, Sequence) else None
+    items = (
+        (value,)
+        if isinstance(value, kinds)
+        else tuple(value)
+        if isinstance(value, Sequence)
+        else None
+    )
     if items is None or not all(isinstance(item, kinds) for item in items):
         raise TypeError(f"{name}: expected one or a list of {name}, got {value!r}")
     if not items:
@@ -228,7 +245,9 @@ def _trial_numbers(trials: Any) -> tuple[int, ...]:
 
 def _checkpoints(checkpoints: Any, rounds: int) -> np.ndarray:
     if isinstance(checkpoints, (Sequence, np.ndarray)) and not isinstance(checkpoints, str):
-        marks = np.array([integer("checkpoints", c, 1) for c in checkpoints] + [rounds], dtype=np.int64)
+        marks = np.array(
+            [integer("checkpoints", c, 1) for c in checkpoints] + [rounds], dtype=np.int64
+        )
         if marks.max() > rounds:
             raise ValueError(f"checkpoints: expected rounds up to {rounds}, got {marks.max()}")
         return np.unique(marks)
@@ -312,14 +331,26 @@ def _assemble(problems, policies, job, pieces, backend, dtype, seconds) -> Run:
 # ---------------------------------------------------------------------------------------------- fixed arms
 
 
-def _fixed_engine(problems: list[FixedArms], policies: tuple[Policy, ...], job: _Job) -> list[Piece]:
+def _fixed_engine(
+    problems: list[FixedArms], policies: tuple[Policy, ...], job: _Job
+) -> list[Piece]:
     """All policies on problems of one shape: split into batches of like lanes, run each, sort the results in."""
     first, T = problems[0], len(job.trials)
     levels = [policy.levels(first.dim, job.rounds) for policy in policies]
-    shape = (len(policies), T, len(job.checkpoints), first.arms, max(levels), job.rounds, job.record)
+    shape = (
+        len(policies),
+        T,
+        len(job.checkpoints),
+        first.arms,
+        max(levels),
+        job.rounds,
+        job.record,
+    )
     pieces = [Piece.empty(*shape) for _ in problems]
     for members, lanes in _batches(problems, policies, levels, job):
-        _Batch([problems[m] for m in members], policies, lanes, job).run([pieces[m] for m in members])
+        _Batch([problems[m] for m in members], policies, lanes, job).run(
+            [pieces[m] for m in members]
+        )
     return pieces
 
 
@@ -419,7 +450,9 @@ class _Batch:
         self._book(k, done, pieces, arms, levels, noise[:done])
         self.age += done
         if self.arms is not None and (self.age >= LONGEST or self.arms.worn()):
-            self._refresh(measure=not self.arms.delicate)  # a delicate lane decided nothing with what is thrown away
+            self._refresh(
+                measure=not self.arms.delicate
+            )  # a delicate lane decided nothing with what is thrown away
         return k + done
 
     def _rounds(self, k: int, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -549,7 +582,8 @@ class _Batch:
         self.live_problem, self.live_trial = self.lane_problem[live], self.lane_trial[live]
         params = {n: getattr(self.host_policy, n)[live] for n in self.kind.per_lane}
         self.policy = replace(
-            self.host_policy, **{n: device_array(xp, v, job.device_dtype) for n, v in params.items()}
+            self.host_policy,
+            **{n: device_array(xp, v, job.device_dtype) for n, v in params.items()},
         )
         position = np.searchsorted(self.live_X, self.live_problem)
         self.first_arm = device_array(xp, position * N)
@@ -619,9 +653,14 @@ class _Noise:
         self.shape = (len(problems), len(job.trials))
         keys: dict[int, int] = {}
         self.column = [keys.setdefault(problem.instance, len(keys)) for problem in problems]
-        self.generators = [[generator(job.seed, self.stream, i, t) for t in job.trials] for i in keys]
+        self.generators = [
+            [generator(job.seed, self.stream, i, t) for t in job.trials] for i in keys
+        ]
         self.arms = getattr(problems[0], "arms", 2)
-        self.held, self.first = self._draw(0), 0  # rounds drawn and not yet behind us; number of the first
+        self.held, self.first = (
+            self._draw(0),
+            0,
+        )  # rounds drawn and not yet behind us; number of the first
 
     def block(self, k: int, n: int) -> np.ndarray:
         """Rounds k+1 .. k+n, (n, P, T); k never goes back."""
@@ -635,7 +674,9 @@ class _Noise:
     def _draw(self, n: int) -> np.ndarray:
         if not self.sigma.any():
             return np.zeros((n, *self.shape))
-        drawn = np.array([[g.standard_normal(n) for g in row] for row in self.generators])  # (I, T, n)
+        drawn = np.array(
+            [[g.standard_normal(n) for g in row] for row in self.generators]
+        )  # (I, T, n)
         return np.transpose(drawn, (2, 0, 1))[:, self.column, :] * self.sigma[:, None]
 
 
@@ -645,7 +686,9 @@ class _Draws(_Noise):
     stream = "policy"
 
     def _draw(self, n: int) -> np.ndarray:
-        drawn = np.array([[g.standard_normal((n, self.arms)) for g in row] for row in self.generators])
+        drawn = np.array(
+            [[g.standard_normal((n, self.arms)) for g in row] for row in self.generators]
+        )
         return np.transpose(drawn, (2, 0, 1, 3))[:, self.column]
 
 
@@ -675,7 +718,15 @@ def _pool_engine(problem: Pool, policies: tuple[Policy, ...], job: _Job) -> Piec
 def pool_direct(problem: Pool, policies: tuple[Policy, ...], job: _Job) -> Piece:
     """Pools by the direct method: one lane after another, one round after another, on the host."""
     levels = [policy.levels(problem.dim, job.rounds) for policy in policies]
-    shape = (len(policies), len(job.trials), len(job.checkpoints), 2, max(levels), job.rounds, job.record)
+    shape = (
+        len(policies),
+        len(job.trials),
+        len(job.checkpoints),
+        2,
+        max(levels),
+        job.rounds,
+        job.record,
+    )
     piece = Piece.empty(*shape)
     for t, trial in enumerate(job.trials):
         shown = problem.contexts(job.seed, trial, job.rounds)
@@ -692,7 +743,9 @@ def pool_noise(problem: Pool, job: _Job, t: int) -> np.ndarray | None:
         return job.noise[t]
     if problem.sigma == 0:
         return None
-    return problem.sigma * generator(job.seed, "noise", problem.instance, job.trials[t]).standard_normal(job.rounds)
+    return problem.sigma * generator(
+        job.seed, "noise", problem.instance, job.trials[t]
+    ).standard_normal(job.rounds)
 
 
 def _pool_lane(problem, policy, levels, shown, noise, job, piece, q, t) -> None:

@@ -69,7 +69,7 @@ def sup_lin_ucb(sets, reward, rounds: int, beta, lam: float, trace: list | None 
     regressions: dict[int, Regression] = {}
     arms, levels = [], []
     for k in range(1, rounds + 1):
-        D, alive, l = sets[k - 1], list(range(len(sets[k - 1]))), 1  # noqa: E741
+        D, alive, l = sets[k - 1], list(range(len(sets[k - 1]))), 1
         while True:
             regression = regressions.setdefault(l, Regression(d, lam))
             mean, width = regression.solve(D[alive])
@@ -83,8 +83,10 @@ def sup_lin_ucb(sets, reward, rounds: int, beta, lam: float, trace: list | None 
                 a, level = alive[argmax(index)], 0
                 break
             limit = 2 * beta(l) * 2.0**-l * (1 + TAU)
-            alive = [x for x, value in zip(alive, index, strict=True) if max(index) - value <= limit]
-            l += 1  # noqa: E741
+            alive = [
+                x for x, value in zip(alive, index, strict=True) if max(index) - value <= limit
+            ]
+            l += 1
         r = reward(k, a)
         if level:
             regressions[level].add(D[a], r)
@@ -120,13 +122,17 @@ def ucb(arms_count: int, reward, rounds: int, alpha: float):
         if any(not s for s in seen):
             a = next(i for i, s in enumerate(seen) if not s)
         else:
-            a = argmax(np.array([sum(s) / len(s) + math.sqrt(alpha * math.log(k) / len(s)) for s in seen]))
+            a = argmax(
+                np.array([sum(s) / len(s) + math.sqrt(alpha * math.log(k) / len(s)) for s in seen])
+            )
         seen[a].append(reward(k, a))
         arms.append(a)
     return np.array(arms), np.ones(rounds, dtype=int)
 
 
-def robust_linear(X, reward, rounds, beta, lam, alpha=2.0, pulls=10, delta=0.05, sigma=1.0, eps=0.0):
+def robust_linear(
+    X, reward, rounds, beta, lam, alpha=2.0, pulls=10, delta=0.05, sigma=1.0, eps=0.0
+):
     """The reading of RLB that the package documents: opening, test, then OFUL or UCB on all data."""
     N, d = X.shape
     basis: list[int] = []
@@ -153,7 +159,9 @@ def robust_linear(X, reward, rounds, beta, lam, alpha=2.0, pulls=10, delta=0.05,
         elif any(not s for s in seen):
             a = next(i for i, s in enumerate(seen) if not s)
         else:
-            a = argmax(np.array([sum(s) / len(s) + math.sqrt(alpha * math.log(k) / len(s)) for s in seen]))
+            a = argmax(
+                np.array([sum(s) / len(s) + math.sqrt(alpha * math.log(k) / len(s)) for s in seen])
+            )
         r = reward(k, a)
         regression.add(X[a], r)
         seen[a].append(r)

@@ -80,7 +80,11 @@ def test_ds_oful(name):
 def test_sup_lin_ucb(name):
     problem = bl.problems.FixedArms(*PROBLEMS[name])
     noise = np.random.default_rng(2).standard_normal((1, ROUNDS)) * 0.3
-    policies = [bl.SupLinUCB(beta, lam) for beta in (0.1, 1.0, (2.0, 1.0, 0.5, 0.5, 0.5, 0.5)) for lam in (0.25, 1.0, 1e3)]
+    policies = [
+        bl.SupLinUCB(beta, lam)
+        for beta in (0.1, 1.0, (2.0, 1.0, 0.5, 0.5, 0.5, 0.5))
+        for lam in (0.25, 1.0, 1e3)
+    ]
     run = simulate(problem, policies, noise)
     check(
         problem, policies, run, noise,
@@ -92,7 +96,10 @@ def test_sup_lin_ucb(name):
 def test_lsw(name):
     problem = bl.problems.FixedArms(*PROBLEMS[name])
     noise = np.random.default_rng(3).standard_normal((1, ROUNDS)) * 0.3
-    policies = [bl.LSW(beta, lam, eps) for beta, lam, eps in ((1.0, 1.0, 0.02), (3.0, 10.0, 0.5), (0.0, 0.1, 0.1))]
+    policies = [
+        bl.LSW(beta, lam, eps)
+        for beta, lam, eps in ((1.0, 1.0, 0.02), (3.0, 10.0, 0.5), (0.0, 0.1, 0.1))
+    ]
     run = simulate(problem, policies, noise)
     check(
         problem, policies, run, noise,
@@ -105,7 +112,12 @@ def test_ucb_and_robust_linear(name):
     problem = bl.problems.FixedArms(*PROBLEMS[name])
     noise = np.random.default_rng(4).standard_normal((2, ROUNDS))
     noise[1] *= 5.0  # fails the test for linearity more often
-    policies = [bl.UCB(2.0), bl.UCB(0.5), bl.RobustLinear(1.0, 1.0), bl.RobustLinear(2.0, 3.0, pulls=3, sigma=0.2)]
+    policies = [
+        bl.UCB(2.0),
+        bl.UCB(0.5),
+        bl.RobustLinear(1.0, 1.0),
+        bl.RobustLinear(2.0, 3.0, pulls=3, sigma=0.2),
+    ]
     run = simulate(problem, policies, noise)
 
     def follow(p, sets, r):
@@ -144,7 +156,9 @@ def test_pools(noisy):
         bl.OFUL(1.0, 1.0), bl.DSOFUL(0.3, 1.0, 1.0), bl.DSOFUL(0.1, 0.3, 3.0),
         bl.SupLinUCB(0.5, 1.0), bl.LSW(1.0, 1.0, 0.05),
     ]  # fmt: skip
-    run = bl.simulate(pool, policies, rounds=250, trials=2, seed=4, record=("arms", "levels"), progress=False)
+    run = bl.simulate(
+        pool, policies, rounds=250, trials=2, seed=4, record=("arms", "levels"), progress=False
+    )
     reward = np.repeat([1.0, 0.0], [12, 9])
     for t in range(2):
         shown = pool.contexts(4, t, 250)

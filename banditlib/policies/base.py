@@ -84,7 +84,11 @@ def number(
     name: str, value: Any, low: float = -math.inf, strict: bool = False, integer: bool = False
 ) -> None:
     """Check one parameter: a finite real (or integer) number, at least (or above) ``low``."""
-    if isinstance(value, np.ndarray) or hasattr(value, "__array_namespace__") or hasattr(value, "detach"):
+    if (
+        isinstance(value, np.ndarray)
+        or hasattr(value, "__array_namespace__")
+        or hasattr(value, "detach")
+    ):
         return  # stacked lanes, checked one by one before
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     what = "an integer" if integer else "a number"
@@ -93,7 +97,9 @@ def number(
     if not math.isfinite(value):
         raise ValueError(f"{name}: expected a finite number, got {value!r}")
     if value < low or (strict and value == low):
-        raise ValueError(f"{name}: expected {what} {'>' if strict else '>='} {low:g}, got {value!r}")
+        raise ValueError(
+            f"{name}: expected {what} {'>' if strict else '>='} {low:g}, got {value!r}"
+        )
 
 
 def grid(policy: Callable[..., Policy], **values: Sequence[Any]) -> list[Policy]:
@@ -118,9 +124,14 @@ def stack(policies: Sequence[Policy], levels: int = 1) -> Policy:
     for other in policies:
         if type(other) is not type(first) or shared(other) != shared(first):
             raise ValueError("policies: only policies of one kind can share a stack")
-    arrays = {name: first.lane_values(name, policies, levels) for name in first.per_lane} if hasattr(
-        first, "lane_values"
-    ) else {name: np.array([getattr(p, name) for p in policies], dtype=float) for name in first.per_lane}
+    arrays = (
+        {name: first.lane_values(name, policies, levels) for name in first.per_lane}
+        if hasattr(first, "lane_values")
+        else {
+            name: np.array([getattr(p, name) for p in policies], dtype=float)
+            for name in first.per_lane
+        }
+    )
     return replace(first, **arrays)
 
 

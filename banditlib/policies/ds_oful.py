@@ -53,6 +53,6 @@ class DSOFUL(Policy):
         return arm, xp.astype(at_least(width, self.Gamma), xp.int64)
 
 
-def OFUL(beta: float, lam: float) -> DSOFUL:  # noqa: N802  (reads as the algorithm's name)
+def OFUL(beta: float, lam: float) -> DSOFUL:
     """OFUL: :class:`DSOFUL` with Γ = 0."""
     return DSOFUL(Gamma=0.0, beta=beta, lam=lam)

@@ -76,7 +76,9 @@ class RobustLinear(Policy):
         w = np.linalg.lstsq(points[basis].T, points[tested], rcond=None)[0]
         T = totals[tested] / counts[tested] - w @ (totals[basis] / counts[basis])
         spread = self.sigma * math.sqrt((1.0 + w @ w) / self.pulls)
-        limit = self.eps * (1.0 + np.abs(w).sum()) + spread * math.sqrt(2 * math.log(2 / self.delta))
+        limit = self.eps * (1.0 + np.abs(w).sum()) + spread * math.sqrt(
+            2 * math.log(2 / self.delta)
+        )
         return bool(abs(T) > limit)
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:

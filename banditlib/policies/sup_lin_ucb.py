@@ -89,7 +89,7 @@ class SupLinUCB(Policy):
         last = min(self.levels(view.dim, latest), mean_all.shape[-2])
         arm = level = done = None
         alive = None
-        for l in range(1, last + 1):  # noqa: E741  (the paper's symbol)
+        for l in range(1, last + 1):
             width = width_all[..., l - 1, :]
             score = mean_all[..., l - 1, :] + column(self.radius(l)) * width
             if alive is not None:

@@ -19,7 +19,9 @@ UNPLAYED = 1e300
 def ucb_index(k: Any, view: View, alpha: Any) -> Array:
     r"""Index :math:`\bar r_a + \sqrt{\alpha\log k / n_a}` of every arm, unplayed arms first."""
     xp = array_namespace(view.counts)
-    log_k = math.log(k) if isinstance(k, int) else xp.log(xp.astype(k, view.counts.dtype))[..., None]
+    log_k = (
+        math.log(k) if isinstance(k, int) else xp.log(xp.astype(k, view.counts.dtype))[..., None]
+    )
     n = xp.where(view.counts > 0, view.counts, 1.0)
     index = view.totals / n + xp.sqrt(column(alpha) * log_k / n)
     return xp.where(view.counts > 0, index, UNPLAYED)
