@@ -111,6 +111,42 @@ def _instance(seed: int, d: int, N: int, K: int, zeta: float) -> tuple[np.ndarra
     return X, mean, rng.normal(size=K)
 
 
+def alg_main(size: str = "ci", Gamma_factor: float = 1.0) -> None:
+    """Solve-every-round and `banditlib` agree on every arm and every kept round."""
+    from banditlib import DSOFUL, problems, simulate
+
+    K, Gammas = (3000, (0.0, 0.05, 0.13, 0.3)) if size == "full" else (400, (0.0, 0.13, 0.3))
+    X, mean, noise = _instance(1, 8, 40, K, 0.02)
+    axes = np.vstack([np.eye(3), -np.eye(3)])  # ties in scores, and in widths at 1/(λ + n) = Γ²
+    for arms, values in ((X, mean), (axes, axes[:, 0] / 2)):
+        problem = problems.FixedArms(arms, values)
+        policies = [DSOFUL(Gamma_factor * G, 1.5, 1.0) for G in (*Gammas, 0.5, 0.1)]
+        run = simulate(
+            problem, policies, rounds=K, trials=1, noise=noise[None, :],
+            record=("arms", "levels"), progress=False,
+        )  # fmt: skip
+        for q, G in enumerate((*Gammas, 0.5, 0.1)):
+            reward = lambda k, a, v=values: v[a] + noise[k - 1]  # noqa: E731
+            ours = _ds_oful(lambda k, a=arms: a, reward, K, G, 1.5, 1.0)
+            assert np.array_equal(ours["arm"], run.arms[0, q, 0])
+            assert np.array_equal(ours["kept"], run.levels[0, q, 0] == 1)
+    rng = np.random.default_rng(2)
+    shift = np.array([0.5, 0, 0, 0])
+    good, bad = rng.normal(size=(2, 30, 4)) / 3
+    pool = problems.Pool(good=good + shift, bad=bad - shift)
+    policies = [DSOFUL(Gamma_factor * G, 0.5, 1.0) for G in Gammas]
+    run = simulate(
+        pool, policies, rounds=K, trials=1, seed=3, noise=noise[None, :],
+        record=("arms", "levels"), progress=False,
+    )  # fmt: skip
+    pairs = pool.contexts(seed=3, trial=0, rounds=K)
+    for q, G in enumerate(Gammas):
+        reward = lambda k, a: pool.reward[pairs[k - 1, a]] + noise[k - 1]  # noqa: E731
+        ours = _ds_oful(lambda k: pool.points[pairs[k - 1]], reward, K, G, 0.5, 1.0)
+        assert np.array_equal(ours["arm"], run.arms[0, q, 0])
+        assert np.array_equal(ours["kept"], run.levels[0, q, 0] == 1)
+
+
 def aux_first_skip(size: str = "ci", fixed: bool = True) -> None:
     """After the first skip on fixed arms the same arm is played and skipped for ever."""
     K = 3000 if size == "full" else 600
