@@ -1,7 +1,7 @@
 """Table 2: how many cats and dogs lie within ζ of the linear model, by each rule.
 
-A cell holds, for one set of features and both rules, integer counts of residuals in fine bins, from which both
-rules' counts at any ζ of the table follow, and a few floats rounded to six digits.
+A cell holds, for one set of features, the counts that each rule keeps, residuals in fine bins, and
+a few floats rounded to six digits.
 """
 
 from __future__ import annotations
