@@ -60,8 +60,9 @@ def _ratio(q: Fraction) -> arb:
 
 
 def lm_xlogx(size: str = "ci", c: float = 4.0) -> None:
-    """x = c a log 2a + 2b gives x > a log x + b; with u = log 2a: (c−1)u − log(cu/2) > 0, u ≥ log 2.
+    """x = c a log 2a + 2b gives x > a log x + b.
 
+    With u = log 2a and b = 0 this reads (c−1)u − log(cu/2) > 0 for u ≥ log 2.
     The derivative in b, 1 − 2a/x, is positive because x ≥ 4a log 2 > 2a; in x, 1 − a/x, likewise.
     """
     _tangent()
@@ -76,7 +77,7 @@ def lm_xlogx(size: str = "ci", c: float = 4.0) -> None:
 def _tangent() -> None:
     """The tangent behind both forms: t − 1 − log t > 0 for t ≠ 1, here away from the contact point.
 
-    Near t = 1 the derivative 1 − 1/t has the sign of t − 1, and beyond 8 and below 0.01 it keeps it.
+    Near t = 1 the derivative 1 − 1/t has the sign of t − 1, and keeps it everywhere.
     """
     assert positive(lambda t: t - 1 - t.log(), 1.01, 8.0)
     assert positive(lambda t: t - 1 - t.log(), 0.01, 0.99)
@@ -127,7 +128,7 @@ def text_l521(size: str = "ci", c: float = 3.0) -> None:
 
 
 def frugal_count(Gamma2: Fraction, LB2: Fraction) -> int:
-    """Kept rounds of the frugal adversary on one axis, in exact arithmetic (Γ² and L²B² rational)."""
+    """Kept rounds of the frugal adversary on one axis, exactly (Γ² and L²B² rational)."""
     weight, kept = Fraction(1), 0  # U in units of B⁻²
     while Gamma2 * weight <= LB2:
         weight *= 1 + Gamma2
