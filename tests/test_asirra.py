@@ -294,6 +294,24 @@ def test_an_image_of_too_many_pixels_is_refused(tmp_path, monkeypatch):
     assert vision.opened(vision.Picture("cat", 1, lambda: jpeg(0))) is None
 
 
+@pytest.mark.parametrize(
+    ("words", "word"),
+    [
+        (["--images", "absent"], "absent"),
+        (["--preprocess", "huge"], "invalid choice"),
+    ],
+)
+def test_the_command_fails_in_one_sentence(tmp_path, monkeypatch, capsys, words, word):
+    vision_or_skip()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.pth").write_bytes(b"")
+    with pytest.raises(SystemExit) as stop:
+        raise SystemExit(asirra.main([*words, "--weights", "w.pth"]))
+    assert stop.value.code != 0
+    assert word in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["w.pth"]
+
+
 # ---- downloads ----------------------------------------------------------------------------------
 
 
@@ -414,7 +432,7 @@ def test_features_agree_with_the_stored_ones(tmp_path, preprocess):
     if not (SHARED / "resnet18.pth").exists():
         pytest.skip("sample images and weights are not beside the project (../shared/data/asirra)")
     vision_or_skip()
-    out = vision.main(
+    out = vision.prepare(
         str(SHARED / "images"), str(SHARED / "resnet18.pth"), preprocess, str(tmp_path), False
     )
     ours, stored = asirra.read(out), asirra.read(SHARED / asirra.FILES[preprocess])

@@ -352,7 +352,7 @@ def _write(path: Path, **arrays: NDArray[Any]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def main(
+def prepare(
     images: str | None = None,
     weights: str | None = None,
     preprocess: str = "standard",
