@@ -11,6 +11,7 @@ import hashlib
 import html
 import io
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -177,3 +178,38 @@ def glue(name: str, value: object, spec: str = "") -> None:
         print(f"{name} = {text}")
         return
     myst_glue(name, _Text(text), display=False)
+
+
+class Table:
+    """A small table for a page: HTML with row headers, Markdown elsewhere."""
+
+    def __init__(self, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        for row in rows:
+            if len(row) != len(head):
+                raise ValueError(f"table: a row has {len(row)} cells, head has {len(head)}")
+        self.head = [str(cell) for cell in head]
+        self.rows = [[str(cell) for cell in row] for row in rows]
+
+    def _repr_html_(self) -> str:
+        def line(cells: Sequence[str], tag: str, scope: str) -> str:
+            first = f'<{"th" if scope == "row" else tag} scope="{scope}">{html.escape(cells[0])}'
+            first += "</th>"
+            mark = f' scope="{scope}"' if tag == "th" else ""
+            rest = "".join(f"<{tag}{mark}>{html.escape(c)}</{tag}>" for c in cells[1:])
+            return f"<tr>{first}{rest}</tr>"
+
+        body = "".join(line(row, "td", "row") for row in self.rows)
+        return (
+            '<div class="bl-table" tabindex="0" role="region" aria-label="Table">'
+            f'<table class="table"><thead>{line(self.head, "th", "col")}</thead>'
+            f"<tbody>{body}</tbody></table></div>"
+        )
+
+    def _repr_markdown_(self) -> str:
+        lines = [self.head, ["---"] * len(self.head), *self.rows]
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """Show `rows` (already formatted) under `head`; the first cell of a row names it."""
+    return Table(head, rows)
