@@ -61,6 +61,7 @@ def run_chapter(path: Path, timeout: int = 600) -> tuple[Any, float, str]:
     """Execute one chapter in a kernel of its own; return notebook, seconds and traceback."""
     from jupyter_cache.executors.utils import single_nb_execution
 
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # kernels chatter; tracebacks come back in `result`
     notebook = read_chapter(path)
     result = single_nb_execution(
         notebook, cwd=str(path.parent), allow_errors=False, timeout=timeout, meta_override=True

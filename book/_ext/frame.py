@@ -10,7 +10,9 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,9 @@ from docutils import nodes
 from docutils.parsers.rst.states import Inliner
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinxcontrib.bibtex.plugin import register_plugin
+from sphinxcontrib.bibtex.style.referencing import BracketStyle
+from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
 # The branch that the site's workflow fills with plain notebooks, for Colab.
 NOTEBOOK_BRANCH = "notebooks"
@@ -32,6 +37,24 @@ MATHJAX_PARTS = ("tex-mml-chtml.js", "input/tex/extensions", "output/chtml/fonts
 FACES = {"Regular": "Regular", "It": "Italic", "Semibold": "Semibold", "SemiboldIt": "SemiboldItalic"}
 UNICODES = "U+0020-007E,U+00A0-017F,U+0218-021B,U+0370-03FF,U+2010-2026,U+2030-203A,U+2070-209C"
 UNICODES += ",U+20AC,U+2113,U+2190-2193,U+2200-22FF,U+2713,U+2717,U+FB00-FB04"
+
+
+def _round() -> BracketStyle:
+    return BracketStyle(left="(", right=")")
+
+
+@dataclass
+class RoundStyle(AuthorYearReferenceStyle):
+    """Citations as "Chu et al. (2011)" and "(Chu et al., 2011)"."""
+
+    bracket_parenthetical: BracketStyle = field(default_factory=_round)
+    bracket_textual: BracketStyle = field(default_factory=_round)
+    bracket_author: BracketStyle = field(default_factory=_round)
+    bracket_label: BracketStyle = field(default_factory=_round)
+    bracket_year: BracketStyle = field(default_factory=_round)
+
+
+register_plugin("sphinxcontrib.bibtex.style.referencing", "author_year_round", RoundStyle)
 
 
 def paper_role(
@@ -98,6 +121,21 @@ def mend_launch_links(
     mend(context.get("header_buttons", []))
 
 
+def script_text(script: Any) -> str:
+    """Return a script's address and, if it stands in the page itself, its text."""
+    return f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', {})}"
+
+
+def mend_proofs(body: str) -> str:
+    """Remove ids that sphinx-proof repeats on every statement, and set "Proof." apart."""
+    body = body.replace(' id="proof-content"', "")
+    return re.sub(
+        r'<div class="proof admonition" id="proof">\s*<p>Proof\.',
+        '<div class="proof admonition proof-text"><p><em class="proof-label">Proof.</em>',
+        body,
+    )
+
+
 def mend_page(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
@@ -105,8 +143,9 @@ def mend_page(
     context["script_files"] = [
         script
         for script in context.get("script_files", [])
-        if not any(word in str(getattr(script, "filename", script)) for word in UNUSED_SCRIPTS)
+        if not any(word in script_text(script).lower() for word in UNUSED_SCRIPTS)
     ]
+    context["body"] = mend_proofs(context.get("body", ""))
     title = nodes.unescape(context.get("title", "")) or app.config.html_title
     card = (app.config.html_baseurl or context["pathto"]("", 1)) + "_static/social-card.png"
     properties = {
