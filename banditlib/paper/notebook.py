@@ -162,7 +162,7 @@ class _Text:
         self.text = text
 
     def __repr__(self) -> str:
-        return self.text
+        return repr(self.text)  # quoted, because the book evaluates it: 18,000 would become a pair
 
 
 def glue(name: str, value: object, spec: str = "") -> None:
