@@ -7,12 +7,17 @@ torch (CPU) and ``array_api_strict`` do.
 from __future__ import annotations
 
 import importlib
-from functools import cache
+from functools import cache, lru_cache
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_array_api_strict_namespace, is_cupy_namespace, is_torch_namespace
+from array_api_compat import (
+    array_namespace,
+    is_array_api_strict_namespace,
+    is_cupy_namespace,
+    is_torch_namespace,
+)
 
 Array = Any
 DTYPES = ("float64", "float32")
@@ -57,6 +62,14 @@ def _cupy() -> ModuleType:
     return importlib.import_module("array_api_compat.cupy")
 
 
+NUMPY = importlib.import_module("array_api_compat.numpy")
+
+
+def namespace_of(array: Array) -> ModuleType:
+    """The namespace that an array belongs to (numpy without asking twice: this runs every round)."""
+    return NUMPY if type(array) is np.ndarray else array_namespace(array)
+
+
 def device_array(xp: ModuleType, values: Any, dtype: Any = None) -> Array:
     """Copy host values to an array of ``xp`` (float64 stays float64 unless ``dtype`` says otherwise)."""
     host = np.ascontiguousarray(values)
@@ -78,18 +91,26 @@ def to_numpy(values: Any) -> np.ndarray:
     return np.asarray(values)
 
 
+@lru_cache(maxsize=64)
+def row_starts(xp: ModuleType, rows: int, size: int) -> Array:
+    """Flat index of the first element of each row of a (rows, size) array; shared, not to be changed."""
+    return xp.arange(rows, dtype=xp.int64) * size
+
+
 def pick(values: Array, index: Array, xp: ModuleType) -> Array:
     """``values[..., index]`` row by row: values (..., M), index (...), result (...)."""
     size = values.shape[-1]
-    flat = xp.reshape(index, (-1,))
-    rows = xp.arange(flat.shape[0], dtype=flat.dtype) * size
-    rows += flat
-    return xp.reshape(xp.take(xp.reshape(values, (-1,)), rows, axis=0), index.shape)
+    if index.ndim == 1:
+        return xp.take(
+            xp.reshape(values, (-1,)), row_starts(xp, index.shape[0], size) + index, axis=0
+        )
+    flat = pick(xp.reshape(values, (-1, size)), xp.reshape(index, (-1,)), xp)
+    return xp.reshape(flat, index.shape)
 
 
 def first_true(mask: Array, xp: ModuleType) -> Array:
     """Index of the first True along the last axis (0 where there is none)."""
-    if is_array_api_strict_namespace(xp) or is_torch_namespace(xp):
+    if xp is not NUMPY and (is_array_api_strict_namespace(xp) or is_torch_namespace(xp)):
         mask = xp.astype(mask, xp.int8)  # argmax of booleans is not in the standard
     return xp.argmax(mask, axis=-1)
 

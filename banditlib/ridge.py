@@ -15,9 +15,17 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from banditlib.backend import Array, device_array, first_true, pick, put, to_numpy
+from banditlib.backend import (
+    Array,
+    device_array,
+    first_true,
+    namespace_of,
+    pick,
+    put,
+    row_starts,
+    to_numpy,
+)
 
 TAU = 1e-9
 """One tolerance: scores tie within TAU (1 + |best|), thresholds within a factor 1 - TAU or 1 + TAU."""
@@ -27,6 +35,9 @@ SHRINK = 512.0
 
 LONGEST = 4096
 """Refresh at the latest after this many rounds."""
+
+PENDING = 8
+"""Rank-one updates of an inverse that wait to be folded in by one product."""
 
 DELICATE = 64.0
 """Squared widths above this make the shrink rule be checked after every round instead of every chunk."""
@@ -60,7 +71,7 @@ class View(NamedTuple):
 
 def first_best(score: Array) -> Array:
     """Lowest index whose score is at least best - TAU (1 + |best|), along the last axis."""
-    xp = array_namespace(score)
+    xp = namespace_of(score)
     best = pick(score, xp.argmax(score, axis=-1), xp)
     floor = best - TAU * (1.0 + xp.abs(best))
     return first_true(score >= floor[..., None], xp)
@@ -116,6 +127,11 @@ class Arms:
         )
         self.drift = 0.0
 
+    @property
+    def _waits(self) -> bool:
+        """Whether ``inner`` is an inverse (d, d) with PENDING rows W below it: U⁻¹ = inverse - WᵀW."""
+        return self.levels == 1 and not self.keep_cov
+
     def _points(self) -> None:
         P, N, d = self.host_X.shape
         self.Xt = device_array(self.xp, np.swapaxes(self.host_X, 1, 2), self.dtype)
@@ -132,7 +148,10 @@ class Arms:
     def _fill(self, mean: np.ndarray, var: np.ndarray, inner: np.ndarray) -> None:
         """Put host arrays in place: rows (R, N), (R, N), (R, d, d) or (R, N, N)."""
         self.mean, self.var = (device_array(self.xp, a, self.dtype) for a in (mean, var))
-        self.inner = device_array(self.xp, inner, self.dtype)
+        if self._waits:
+            room = np.zeros((len(inner), PENDING, inner.shape[-1]))
+            inner = np.concatenate([inner, room], axis=1)
+        self.inner, self.filled = device_array(self.xp, inner, self.dtype), 0
         self.anchor = self.var + 0.0  # squared widths at the last refresh
         self.delicate = bool(var.max(initial=0.0) > DELICATE)
         self._offsets()
@@ -156,52 +175,78 @@ class Arms:
         xp = self.xp
         on = xp.astype(level > 0, self.dtype)
         if self.levels == 1:
-            g, scale, surprise = self._gain(self.mean, self.var, self.inner, arm, reward, on)
-            self.var -= g * g
-            g *= surprise[:, None]
-            self.mean += g
-            self.inner -= scale[:, :, None] * scale[:, None, :]
+            u = self._condition(self.mean, self.var, self.inner, arm, reward, on)
+            if self._waits:
+                self._queue(u)
+            else:
+                self.inner -= u[:, :, None] * u[:, None, :]
             return
         row = self.first_row + xp.maximum(level, xp.ones_like(level)) - 1
         mean, var, inner = (xp.take(a, row, axis=0) for a in (self.mean, self.var, self.inner))
-        g, scale, surprise = self._gain(mean, var, inner, arm, reward, on)
-        var -= g * g
-        g *= surprise[:, None]
-        mean += g
-        inner -= scale[:, :, None] * scale[:, None, :]
+        u = self._condition(mean, var, inner, arm, reward, on)
+        inner -= u[:, :, None] * u[:, None, :]
         self.mean = put(self.mean, row, mean, xp)
         self.var = put(self.var, row, var, xp)
         self.inner = put(self.inner, row, inner, xp)
 
-    def _gain(self, mean, var, inner, arm, reward, on):
-        """Scaled gain g/√(1+g_a) on all arms (L, N), its vector u/√(1+g_a), and (r - m_a)/√(1+g_a)."""
-        xp, P = self.xp, self.Xt.shape[0]
+    def _condition(
+        self, mean: Array, var: Array, inner: Array, arm: Array, reward: Array, on: Array
+    ) -> Array:
+        """Update mean and var (L, N) in place; returns U⁻¹x_a/√(1+g_a), or its covariances (L, N)."""
+        xp = self.xp
         root = 1.0 / xp.sqrt(1.0 + pick(var, arm, xp))
         surprise = (reward - pick(mean, arm, xp)) * root
         root *= on
         if self.keep_cov:
-            flat = xp.reshape(inner, (-1, inner.shape[-1]))
-            rows = xp.arange(arm.shape[0], dtype=arm.dtype) * inner.shape[-1] + arm
-            g = xp.take(flat, rows, axis=0)
-            g *= root[:, None]
-            return g, g + 0.0, surprise
-        x = xp.take(self.flat_X, self.first_arm + arm, axis=0)
-        u = xp.matmul(x[:, None, :], inner)[:, 0, :]
-        u *= root[:, None]
+            rows = row_starts(xp, arm.shape[0], inner.shape[-1]) + arm
+            u = xp.take(xp.reshape(inner, (-1, inner.shape[-1])), rows, axis=0)
+            u *= root[:, None]
+            g = u + 0.0
+        else:
+            u = self._times_inverse(inner, xp.take(self.flat_X, self.first_arm + arm, axis=0))
+            u *= root[:, None]
+            g = self._on_arms(u)
+        var -= g * g
+        g *= surprise[:, None]
+        mean += g
+        return u
+
+    def _times_inverse(self, inner: Array, x: Array) -> Array:
+        """U⁻¹x of every lane (L, d), waiting updates included."""
+        xp, d = self.xp, x.shape[-1]
+        z = xp.matmul(inner, x[:, :, None])[:, :, 0]
+        if not self._waits:
+            return z
+        return z[:, :d] - xp.matmul(z[:, None, d:], inner[:, d:, :])[:, 0, :]
+
+    def _on_arms(self, u: Array) -> Array:
+        """x·u for all arms, (L, N): one product per problem."""
+        P = self.Xt.shape[0]
         if P == 1:
-            return xp.matmul(u, self.Xt[0, :, :]), u, surprise
-        g = xp.matmul(xp.reshape(u, (P, -1, u.shape[-1])), self.Xt)
-        return xp.reshape(g, (u.shape[0], -1)), u, surprise
+            return self.xp.matmul(u, self.Xt[0, :, :])
+        g = self.xp.matmul(self.xp.reshape(u, (P, -1, u.shape[-1])), self.Xt)
+        return self.xp.reshape(g, (u.shape[0], -1))
+
+    def _queue(self, u: Array) -> None:
+        """Let the update u uᵀ wait; fold PENDING of them into the inverse at once."""
+        d = u.shape[-1]
+        self.inner[:, d + self.filled, :] = u
+        self.filled += 1
+        if self.filled == PENDING:
+            W = self.inner[:, d:, :]
+            self.inner[:, :d, :] -= self.xp.matmul(self.xp.matrix_transpose(W), W)
+            self.inner[:, d:, :] = 0.0
+            self.filled = 0
 
     def worn(self) -> bool:
         """Whether a refresh is due: some squared width shrank by SHRINK, turned negative or is not a number."""
         shrunk = self.anchor > SHRINK * self.var
         return bool(self.xp.any(shrunk | (self.var < 0.0) | (self.var != self.var)))
 
-    def refresh(self, counts: np.ndarray, totals: np.ndarray) -> None:
-        """Rebuild from what was learnt: counts, totals (L, S, N) on the host. Records the drift found."""
+    def refresh(self, counts: np.ndarray, totals: np.ndarray, measure: bool = True) -> None:
+        """Rebuild from what was learnt, counts and totals (L, S, N) on the host; note the drift."""
         mean, var, inverse = self._solve(counts, totals)
-        if self.mean.shape == mean.shape:
+        if measure:
             self._measure(mean, var)
         if self.keep_cov:
             X = np.repeat(self.host_X, self.lam.size // len(self.host_X), axis=0)
@@ -255,7 +300,7 @@ def subspace(X: np.ndarray) -> np.ndarray:
     Means, widths and covariances of points depend on inner products only, so nothing changes, and directions that
     no arm can reach no longer spoil the condition of U.
     """
-    P, N, d = X.shape
+    d = X.shape[-1]
     rank = max(1, int(np.linalg.matrix_rank(X).max(initial=1)))
     if rank == d:
         return np.ascontiguousarray(X)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace
-
-from banditlib.backend import Array, pick
+from banditlib.backend import Array, namespace_of, pick
 from banditlib.policies.base import Policy, number
 from banditlib.ridge import View, at_least, column, first_best
 
@@ -44,7 +42,7 @@ class DSOFUL(Policy):
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:
         """Optimistic arm; level 1 if its width reaches Γ, else 0."""
-        xp = array_namespace(view.mean)
+        xp = namespace_of(view.mean)
         score = xp.sqrt(view.var)
         score *= column(self.beta)
         score += view.mean

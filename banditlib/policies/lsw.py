@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace
-
-from banditlib.backend import Array
+from banditlib.backend import Array, namespace_of
 from banditlib.policies.base import Policy, number
 from banditlib.ridge import View, column, first_best
 
@@ -40,7 +38,7 @@ class LSW(Policy):
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:
         """The arm of highest index; every round is learnt."""
-        xp = array_namespace(view.mean)
+        xp = namespace_of(view.mean)
         score = xp.sqrt(view.var)
         score *= column(self.beta)
         score += view.mean

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from banditlib.backend import Array
+from banditlib.backend import Array, namespace_of
 from banditlib.policies.base import Policy, number
 from banditlib.policies.ucb import ucb_index
 from banditlib.ridge import View, column, first_best
@@ -83,7 +82,7 @@ class RobustLinear(Policy):
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:
         """OFUL's arm, or UCB's where the flag is up; every round is learnt."""
-        xp = array_namespace(view.mean)
+        xp = namespace_of(view.mean)
         linear = first_best(view.mean + column(self.beta) * xp.sqrt(view.var))
         arm = xp.where(view.flag, first_best(ucb_index(k, view, self.alpha)), linear)
         return arm, xp.ones_like(arm)

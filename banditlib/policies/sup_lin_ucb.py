@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from banditlib.backend import Array
+from banditlib.backend import Array, namespace_of
 from banditlib.policies.base import Policy, number
 from banditlib.ridge import View, at_least, column, first_best, within
 
@@ -79,7 +78,7 @@ class SupLinUCB(Policy):
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:
         """Descend through the levels of the view (..., S, M)."""
-        xp = array_namespace(view.mean)
+        xp = namespace_of(view.mean)
         level_axis = view.mean.ndim >= 2
         width_all = xp.sqrt(view.var)
         mean_all = view.mean

@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from array_api_compat import array_namespace
-
-from banditlib.backend import Array
+from banditlib.backend import Array, namespace_of
 from banditlib.policies.base import Policy, number
 from banditlib.ridge import View, column, first_best
 
@@ -18,7 +16,7 @@ UNPLAYED = 1e300
 
 def ucb_index(k: Any, view: View, alpha: Any) -> Array:
     r"""Index :math:`\bar r_a + \sqrt{\alpha\log k / n_a}` of every arm, unplayed arms first."""
-    xp = array_namespace(view.counts)
+    xp = namespace_of(view.counts)
     log_k = (
         math.log(k) if isinstance(k, int) else xp.log(xp.astype(k, view.counts.dtype))[..., None]
     )
@@ -50,6 +48,6 @@ class UCB(Policy):
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:
         """The arm of highest index; every round is learnt."""
-        xp = array_namespace(view.counts)
+        xp = namespace_of(view.counts)
         arm = first_best(ucb_index(k, view, self.alpha))
         return arm, xp.ones_like(arm)
