@@ -218,13 +218,14 @@ def test_a_really_full_disk(tiny_disk: Path, tmp_path: Path, workers: str) -> No
 # --- kills and company --------------------------------------------------------------------------------
 
 
-def start(command: list[str], out: Path, **env: str) -> subprocess.Popen[str]:
+def start(command: list[str], out: Path, quiet: bool = False, **env: str) -> subprocess.Popen[str]:
     """The command line with the fake experiment, in a process group of its own."""
+    where = subprocess.DEVNULL if quiet else subprocess.PIPE
     return subprocess.Popen(
         [sys.executable, str(SCRIPT), *command, "--out", str(out)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SCRIPT.parent.parent)]), **env},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=where,
+        stderr=where,
         text=True,
         start_new_session=True,
     )
@@ -243,7 +244,7 @@ def kill_and_resume(out: Path, kills: int, workers: str, rng: random.Random) -> 
     hit = 0
     for number in range(kills):
         before = len(list(out.glob("cells/fake/*.npz")))
-        process = start(command, out, FAKE_SECONDS="0.05")
+        process = start(command, out, quiet=True, FAKE_SECONDS="0.05")
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and process.poll() is None:
             if len(list(out.glob("cells/fake/*.npz"))) > before:  # it is at work
@@ -255,7 +256,7 @@ def kill_and_resume(out: Path, kills: int, workers: str, rng: random.Random) -> 
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-        process.communicate()
+        process.wait(20)
     process = start(command, out)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said

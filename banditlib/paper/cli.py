@@ -288,7 +288,7 @@ def _need_gpu() -> None:
     from banditlib import backend
 
     try:
-        backend.get("cupy")
+        backend.namespace("cupy")
     except Exception as error:  # the backend's own sentence names the extra to install
         raise CommandError(str(error), MISSING) from error
 

@@ -7,7 +7,7 @@ every policy, so that differences between rows are paired.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import banditlib as bl
 from banditlib.paper.experiments import Experiment, Family, Rendered, cell_config, register
-from banditlib.paper.results import Arrays, Cell, Config, Packed
+from banditlib.paper.results import Arrays, Cell, Config, Packed, key
 
 SEED = 0
 DIM, ARMS, ZETA, ROUNDS, DELTA = 16, 100, 0.02, 10_000, 0.01
@@ -38,7 +38,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
 Block = tuple[tuple[int, int], tuple[int, int]]  # instances [low, high), trials [low, high)
 
 
-# --- policies -----------------------------------------------------------------------------------------
+# --- policies -------------------------------------------------------------------------------------
 
 
 def ds_oful(Gamma: float, beta: float, lam: float) -> Config:
@@ -65,12 +65,12 @@ DS_ROWS = tuple(f"ds {Gamma:g}" for Gamma in GAMMAS)
 ROWS = (*DS_ROWS, "lsw", "rlb", "sup", "sup-theorem")
 
 
-def policy_of(config: Config) -> bl.Policy:
-    """The policy of a cell."""
-    given = {key: value for key, value in config["policy"].items() if key != "name"}
+def policy_of(policy: Config) -> bl.Policy:
+    """The policy that a configuration names."""
+    given = {k: v for k, v in policy.items() if k != "name"}
     if given.get("beta") == "theorem":
         given["beta"] = bl.theory.SupBeta(d=DIM, R=1.0, L=1.0, B=1.0, delta=DELTA)
-    return getattr(bl, config["policy"]["name"])(**given)
+    return getattr(bl, policy["name"])(**given)
 
 
 @functools.lru_cache(maxsize=512)
@@ -94,7 +94,7 @@ def problem_of(problem: Config, number: int) -> Any:
     return _problem(problem["zeta"], gap, problem["misspecification"], number)
 
 
-# --- cells --------------------------------------------------------------------------------------------
+# --- cells ----------------------------------------------------------------------------------------
 
 
 def cell(
@@ -179,30 +179,41 @@ def paper_cells() -> list[Config]:
     ]
 
 
+#: Grid points that go on to the settling size, by row; rows that are absent go on whole.  At the paper's size every
+#: other point of these rows had more than twice the regret of the row's best, under each reading.
+CARRIED: dict[str, tuple[tuple[float, float], ...]] = {
+    "lsw": ((1.0, 1.0), (3.0, 1.0), (3.0, 3.0), (3.0, 10.0)),
+    "rlb": ((1.0, 1.0), (3.0, 1.0), (3.0, 3.0), (3.0, 10.0)),
+    "sup": ((1.0, 1.0), (1.0, 3.0), (1.0, 10.0)),
+}
+
+
+def settling(kind: str, rows: Sequence[str], where: Sequence[Block]) -> list[Config]:
+    """The grid points that go on, for some rows on some blocks."""
+    return [
+        cell(kind, policy, block)
+        for block in where
+        for row in rows
+        for policy in grid(row)
+        if row not in CARRIED or (policy["beta"], policy["lam"]) in CARRIED[row]
+    ]
+
+
 def full_cells() -> list[Config]:
     """The size that settles it, the most wanted first."""
     wanted = [
         *paper_cells(),
-        *blocks("gap", FAST_ROWS, one_instance(200)),
-        *blocks("gap", FAST_ROWS, instance_by_instance(1, 64)),
+        *settling("gap", FAST_ROWS, one_instance(200)),
+        *settling("gap", FAST_ROWS, instance_by_instance(1, 64)),
+        *settling("gap", ("lsw",), one_instance(200)),
         *[c for c in long_cells() if c["policy"]["name"] != "LSW"],
-        *blocks("gap", ("lsw",), one_instance(200)),
-        *blocks("gap", ("lsw",), instance_by_instance(1, 64)),
-        *blocks("any gap", FAST_ROWS, eight_instances(200)),
-        *blocks("no misspecification", FAST_ROWS, eight_instances(200)),
-        *blocks("interval", FAST_ROWS, eight_instances(200)),
+        *settling("any gap", FAST_ROWS, eight_instances(200)),
+        *settling("no misspecification", FAST_ROWS, eight_instances(200)),
+        *settling("interval", FAST_ROWS, eight_instances(200)),
+        *settling("gap", ("lsw",), instance_by_instance(1, 64)),
         *[c for c in long_cells() if c["policy"]["name"] == "LSW"],
-        *blocks("any gap", ("lsw",), eight_instances(200)),
-        *blocks("interval", ("lsw",), eight_instances(200)),
     ]
-    unique = {bl_key(config): config for config in wanted}
-    return list(unique.values())
-
-
-def bl_key(config: Config) -> str:
-    from banditlib.paper.results import key
-
-    return key(config)
+    return list({key(config): config for config in wanted}.values())
 
 
 def cells(scale: str) -> list[Config]:
@@ -210,53 +221,92 @@ def cells(scale: str) -> list[Config]:
     return {"smoke": smoke_cells, "paper": paper_cells, "full": full_cells}[scale]()
 
 
-# --- computing ----------------------------------------------------------------------------------------
+# --- computing ------------------------------------------------------------------------------------
 
 
 def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
-    """Compute cells that share everything but the policy."""
+    """Compute cells that share problem and rounds: all their policies on all their instances and trials."""
     first = configs[0]
-    policies = [policy_of(config) for config in configs]
+    policies = _unique(config["policy"] for config in configs)
+    instances = _unique(i for config in configs for i in range(*config["instances"]))
+    trials = _unique(t for config in configs for t in range(*config["trials"]))
     result = bl.simulate(
-        [problem_of(first["problem"], i) for i in range(*first["instances"])],
-        policies,
+        [problem_of(first["problem"], i) for i in instances],
+        [policy_of(policy) for policy in policies],
         rounds=first["rounds"],
-        trials=range(*first["trials"]),
+        trials=trials,
         seed=first["seed"],
         checkpoints=first["checkpoints"],
         backend=backend,
         progress=False,
     )
-    return [_arrays(result, q, policy) for q, policy in enumerate(policies)]
+    return [
+        _arrays(
+            result,
+            policies.index(config["policy"]),
+            [instances.index(i) for i in range(*config["instances"])],
+            [trials.index(t) for t in range(*config["trials"])],
+        )
+        for config in configs
+    ]
 
 
-def _arrays(result: bl.Run, q: int, policy: bl.Policy) -> Arrays:
+def _unique(items: Iterable[Any]) -> list[Any]:
+    out: list[Any] = []
+    for item in items:
+        if item not in out:
+            out.append(item)
+    return out
+
+
+def _arrays(result: bl.Run, q: int, instances: list[int], trials: list[int]) -> Arrays:
     """Integers of one policy: plays between checkpoints (I, T, C, N), learnt rounds by level, stops."""
-    plays = np.diff(result.plays[:, q], axis=2, prepend=0)
-    levels = policy.levels(DIM, result.rounds)
+    levels = result.policies[q].levels(DIM, result.rounds)
+
+    def block(array: NDArray[Any]) -> NDArray[Any]:
+        return array[instances][:, q][:, trials]
+
     return {
-        "plays": plays.astype(np.int32),
-        "learnt": result.learnt[:, q, :, :, :levels].astype(np.int32),
-        "first_skip": result.first_skip[:, q].astype(np.int32),
-        "final_arm": result.final_arm[:, q].astype(np.int16),
+        "plays": np.diff(block(result.plays), axis=2, prepend=0).astype(np.int32),
+        "learnt": block(result.learnt)[..., :levels].astype(np.int32),
+        "first_skip": block(result.first_skip).astype(np.int32),
+        "final_arm": block(result.final_arm).astype(np.int16),
     }
 
 
-def _group(config: Config) -> str:
-    shared = {k: v for k, v in config.items() if k != "policy"}
-    return config["policy"]["name"] + bl_key(shared)
+LANES = 256
 
 
 def batches(configs: list[Config]) -> list[list[Config]]:
-    """Cells that differ only in their policy's parameters are computed together; LSW in smaller groups."""
-    groups: dict[str, list[Config]] = {}
+    """Groups of cells that are computed together: full products of policies and blocks, up to 256 lanes.
+
+    LSW keeps a covariance of all arms per lane and gains nothing from company, so its groups stay small.
+    """
+    blocks_: dict[str, list[Config]] = {}
     for config in configs:
-        groups.setdefault(_group(config), []).append(config)
+        alike = {k: v for k, v in config.items() if k != "policy"}
+        blocks_.setdefault(config["policy"]["name"] + key(alike), []).append(config)
+    groups: dict[str, list[list[Config]]] = {}
+    for members in blocks_.values():
+        groups.setdefault(_company(members), []).append(members)
     out = []
-    for members in groups.values():
-        size = 3 if members[0]["policy"]["name"] == "LSW" else len(members)
-        out += [members[i : i + size] for i in range(0, len(members), size)]
-    return out
+    for alike_blocks in groups.values():
+        lanes = LANES if alike_blocks[0][0]["rounds"] <= ROUNDS else LANES // 4
+        size = max(1, lanes // (8 * len(alike_blocks[0])))
+        for i in range(0, len(alike_blocks), size):
+            out.append([config for members in alike_blocks[i : i + size] for config in members])
+    order = {key(config): place for place, config in enumerate(configs)}
+    return sorted(out, key=lambda batch: order[key(batch[0])])
+
+
+def _company(members: list[Config]) -> str:
+    """Blocks with the same text may be computed in one call: alike in all but instances, or all but trials."""
+    first = members[0]
+    if first["policy"]["name"] == "LSW":
+        return key(first)
+    free = "trials" if first["instances"] == [0, 1] else "instances"
+    rest = {k: v for k, v in first.items() if k not in ("policy", free)}
+    return key({**rest, "policies": [config["policy"] for config in members]})
 
 
 def seconds(config: Config) -> float:
@@ -270,7 +320,7 @@ def seconds(config: Config) -> float:
     return float(each * lanes * rounds)
 
 
-# --- what the book keeps --------------------------------------------------------------------------------
+# --- what the book keeps --------------------------------------------------------------------------
 
 
 def regret(arrays: Arrays, config: Config) -> NDArray[np.float64]:
