@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-spec = importlib.util.spec_from_file_location("numbers_lint", ROOT / "book" / "numbers.py")
+spec = importlib.util.spec_from_file_location("numbers_lint", ROOT / "book" / "typed_numbers.py")
 lint = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(lint)
 

@@ -5,7 +5,7 @@ paper prints is marked ``{paper}`405.4` ``, a setting that we chose ``{setting}`
 and looks like a result (a decimal, a percentage, a power of ten, or an integer of four digits or more)
 is reported. Maths, code, roles and links are not prose, except that ``\\approx`` followed by a number is.
 
-    python book/numbers.py [FILE ...]
+    python book/typed_numbers.py [FILE ...]
 """
 
 from __future__ import annotations
