@@ -15,7 +15,7 @@ DOWNLOADS = "../_static/results"
 
 
 def stored(name: str, scale: str = "full", folder: Path | None = None) -> list[Packed]:
-    """The stored cells of the experiment `name`, in its order; cells that are absent are left out."""
+    """The stored cells of the experiment `name`, in its order; absent cells are left out."""
     registry = experiments.registry()
     if name not in registry:
         raise ValueError(f"name is {name!r}, expected one of {', '.join(registry)}")
@@ -28,7 +28,7 @@ def stored(name: str, scale: str = "full", folder: Path | None = None) -> list[P
 
 
 def rendered(name: str, scale: str = "full", folder: Path | None = None) -> experiments.Rendered:
-    """Draw a table or figure from its stored cells: file contents by suffix, empty without cells."""
+    """Draw a table or figure from its stored cells: file contents by suffix; empty without."""
     cells = stored(name, scale, folder)
     item = experiments.registry()[name]
     return item.render(cells, scale) if cells else {}  # type: ignore[arg-type]
