@@ -1,0 +1,306 @@
+r"""The interplay of misspecification and gap as a map: regret over :math:`\zeta\sqrt d/\Delta`, d and Δ.
+
+One *point* of the map is (d, Δ, ζ√d/Δ, kind of misspecification). Many instances and trials are run there with OFUL,
+DS-OFUL at several thresholds Γ, and SupLinUCB. Two planes are covered: ζ√d/Δ against d at Δ = 0.2, and against Δ at
+d = 8.
+
+An instance has 49 random unit vectors whose linear reward is at most 0.3 in size, and one further arm, the best, which
+is placed so that the gap is exactly Δ: see :func:`instance`.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import banditlib as bl
+from banditlib.paper.experiments import (
+    Experiment, Family, Rendered, cell_config, register, results_folder,
+)  # fmt: skip
+from banditlib.paper.results import Arrays, Cell, Config, Packed, read_pack
+from banditlib.problems import FixedArms, generator
+
+ARMS, CAP, SIGMA, BETA, LAM = 50, 0.3, 0.25, 1.0, 1.0
+DIM, DELTA = 8, 0.2  # where the planes cross
+RATIOS = (0.0, *(round(2.0**e, 4) for e in (-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 4)))
+DIMS = (3, 4, 5, 6, 8, 10, 12, 16)
+DELTAS = (0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+KINDS = ("random", "adversarial")
+MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
+DS = tuple(f"DS-OFUL {g:g}" for g in MULTIPLES)
+POLICIES = ("OFUL", *DS, "SupLinUCB")
+SEED = 2026
+UNIT = 0.01  # stored regrets are whole multiples of this
+
+ROUNDS = 20_000
+MARKS = (250, 500, 1000, 2000, 5000, 10_000, 15_000, 18_000, 20_000)
+
+
+# --- the instance -----------------------------------------------------------------------------------------
+
+
+def instance(
+    number: int,
+    d: int,
+    Delta: float,
+    zeta: float,
+    kind: str = "random",
+    arms: int = ARMS,
+    seed: int = SEED,
+) -> FixedArms:
+    r"""One instance with gap exactly Δ and misspecification exactly ζ around :math:`\theta^*=e_1`.
+
+    All arms but one are unit vectors drawn uniformly among those with :math:`|\langle x,\theta^*\rangle|\le0.3`; they pay
+    :math:`r(x)=\langle x,\theta^*\rangle+\zeta s(x)`.  The best arm pays Δ more than any of them, has :math:`s=+1` and a
+    random direction v orthogonal to θ*: :math:`x_1=c\theta^*+\sqrt{1-c^2}\,v`, :math:`c=r(x_1)-\zeta`.
+
+    Parameters
+    ----------
+    number : names the draw; the same number gives the same vectors for every Δ, ζ and kind
+    kind : "random", :math:`s(x)` uniform on {−1, 1}; or "adversarial",
+        :math:`s(x_a)=-\mathrm{sign}\,v^\top G^{-1}x_a`, :math:`G=\sum_a x_ax_a^\top` over all arms but the best: the
+        signs that push the least-squares prediction of the best arm's reward down as far as they can along v
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind: expected one of {KINDS}, got {kind!r}")
+    rng = generator(seed, "instance", number, d)
+    rest = _belt(rng, arms - 1, d)
+    v = np.append(0.0, rng.standard_normal(d - 1))
+    v /= np.linalg.norm(v)
+    s = np.where(rng.random(arms - 1) < 0.5, -1.0, 1.0)
+    order = rng.permutation(arms)
+    if kind == "adversarial":
+        s = -np.where(rest @ np.linalg.solve(rest.T @ rest, v) >= 0, 1.0, -1.0)
+    r = rest[:, 0] + zeta * s
+    top = r.max() + Delta
+    c = top - zeta
+    best = c * np.eye(d)[0] + math.sqrt(1 - c * c) * v
+    X, reward = np.vstack([best, rest])[order], np.append(top, r)[order]
+    label = f"{kind} d={d} Delta={Delta:g} zeta={zeta:g} #{number}"
+    return FixedArms(X, reward, sigma=SIGMA, theta=np.eye(d)[0], instance=number, label=label)
+
+
+def _belt(rng: np.random.Generator, count: int, d: int) -> np.ndarray:
+    """(count, d) unit vectors, uniform among those whose first coordinate is at most CAP in size."""
+    kept = np.empty((0, d))
+    while len(kept) < count:
+        x = rng.standard_normal((4 * count, d))
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        kept = np.vstack([kept, x[np.abs(x[:, 0]) <= CAP]])
+    return kept[:count]
+
+
+def zeta_of(ratio: float, d: int, Delta: float) -> float:
+    r"""ζ from :math:`\zeta\sqrt d/\Delta`."""
+    return ratio * Delta / math.sqrt(d)
+
+
+def policy_of(name: str, d: int, Delta: float) -> bl.Policy:
+    r"""The policy called `name`; "DS-OFUL g" has :math:`\Gamma=g\Delta/\sqrt d`."""
+    if name == "OFUL":
+        return bl.OFUL(beta=BETA, lam=LAM)
+    if name == "SupLinUCB":
+        return bl.SupLinUCB(beta=BETA, lam=LAM)
+    return bl.DSOFUL(Gamma=float(name.split()[1]) * Delta / math.sqrt(d), beta=BETA, lam=LAM)
+
+
+# --- cells ------------------------------------------------------------------------------------------------
+
+
+def cell(
+    d: int, Delta: float, ratio: float, kind: str, policy: str,
+    instances: int = 32, trials: int = 8, marks: Sequence[int] = MARKS,
+) -> Config:  # fmt: skip
+    """The configuration of one policy at one point of the map."""
+    return cell_config(
+        "phase-map", d=d, Delta=Delta, ratio=ratio, kind=kind if ratio else KINDS[0], policy=policy,
+        instances=instances, trials=trials, marks=list(marks), arms=ARMS, seed=SEED,
+    )  # fmt: skip
+
+
+def points(dims: Iterable[int], Deltas: Iterable[float], ratios: Iterable[float]) -> list[tuple[Any, ...]]:
+    """All (d, Δ, ratio, kind); at ratio 0 there is one kind only."""
+    return [
+        (d, Delta, ratio, kind)
+        for d in dims
+        for Delta in Deltas
+        for ratio in ratios
+        for kind in (KINDS if ratio else KINDS[:1])
+    ]
+
+
+def cells(scale: str) -> list[Config]:
+    """The cells of a scale, the most wanted first."""
+    if scale == "smoke":
+        some = points((4, 8), (DELTA,), (0.0, 1.0, 4.0))
+        return [cell(*p, name, 4, 2, (500, 1000, 1800, 2000)) for p in some for name in POLICIES]
+    by_d = points(DIMS, (DELTA,), RATIOS)
+    by_Delta = points((DIM,), [D for D in DELTAS if D != DELTA], RATIOS)
+    least_squares = POLICIES[:-1]
+    levels = [p for p in by_d if p[3] == KINDS[1] or p[2] == 0 or p[0] in SUP_RANDOM_DIMS]
+    return [
+        *(cell(*p, name) for p in by_d for name in least_squares),
+        *(cell(*p, name, trials=FEW) for p in by_Delta for name in least_squares),
+        *(cell(*p, "SupLinUCB", trials=FEW) for p in sorted(levels, key=lambda p: p[3])),
+    ]
+
+
+FEW = 2  # trials by instance where a point costs most: SupLinUCB, and the plane over Δ
+SUP_RANDOM_DIMS = (4, 8, 16)
+
+
+@functools.lru_cache(maxsize=8)
+def problems(d: int, Delta: float, ratio: float, kind: str, instances: int) -> tuple[FixedArms, ...]:
+    """The instances of one point."""
+    zeta = zeta_of(ratio, d, Delta)
+    return tuple(instance(number, d, Delta, zeta, kind) for number in range(instances))
+
+
+def _where(config: Config) -> tuple[Any, ...]:
+    return tuple(config[name] for name in ("d", "Delta", "ratio", "kind", "instances"))
+
+
+def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
+    """Plays by arm at the checkpoints, (instances, trials, checkpoints, arms), and the first skip of each lane."""
+    found: dict[int, Arrays] = {}
+    for batch in batches(list(configs)):
+        first = batch[0]
+        policies = [policy_of(c["policy"], c["d"], c["Delta"]) for c in batch]
+        done = bl.simulate(
+            problems(*_where(first)), policies, rounds=first["marks"][-1], trials=first["trials"],
+            seed=first["seed"], checkpoints=first["marks"], backend=backend, progress=False,
+        )  # fmt: skip
+        for q, config in enumerate(batch):
+            arrays = {"plays": done.plays[:, q], "first_skip": done.first_skip[:, q]}
+            found[id(config)] = {name: a.astype(np.int32) for name, a in arrays.items()}
+    return [found[id(config)] for config in configs]
+
+
+def batches(configs: list[Config]) -> list[list[Config]]:
+    """Cells of one point together; SupLinUCB by itself."""
+    groups: dict[Any, list[Config]] = {}
+    for c in configs:
+        groups.setdefault((*_where(c), c["trials"], c["policy"] == "SupLinUCB"), []).append(c)
+    return list(groups.values())
+
+
+def thin(done: Cell) -> Arrays:
+    """What the book keeps: integers, regrets in hundredths.
+
+    ``regret`` (checkpoints, instances) is the mean over trials, ``spread`` the 5, 25, 50, 75 and 95% quantiles of the
+    final regret over all runs, ``locked`` (instances,) the runs that never played the best arm in the last tenth, and
+    ``learnt`` the mean number of rounds before the first skip.
+    """
+    plays = done.arrays["plays"]
+    gaps = np.array([p.gaps for p in problems(*_where(done.config))])
+    best = np.array([p.best for p in problems(*_where(done.config))])
+    regret = np.einsum("itca,ia->itc", plays.astype(float), gaps)
+    recent = plays[:, :, -1] - plays[:, :, -2]
+    locked = np.take_along_axis(recent, best[:, None, None], axis=2)[..., 0] == 0
+    skip, last = done.arrays["first_skip"], done.config["marks"][-1]
+    return {
+        "regret": _whole(regret.mean(axis=1).T),
+        "spread": _whole(np.quantile(regret[..., -1], (0.05, 0.25, 0.5, 0.75, 0.95))),
+        "locked": locked.sum(axis=1).astype(np.int32),
+        "learnt": _whole(np.where(skip > 0, skip - 1, last).mean(keepdims=True)[0]),
+    }
+
+
+def _whole(values: NDArray[np.float64]) -> NDArray[np.int32]:
+    return np.rint(values / UNIT).astype(np.int32)
+
+
+# --- what a cell says ---------------------------------------------------------------------------------------
+
+
+def summary(config: Config, kept: Arrays) -> dict[str, Any]:
+    """One row of the map: means over instances with 95% intervals (instances are independent, trials within are not)."""
+    regret = kept["regret"] * UNIT
+    half = config["marks"].index(config["marks"][-1] // 2)
+    mean, low, high = interval(regret[-1])
+    share, share_low, share_high = interval(kept["locked"] / config["trials"])
+    return {
+        **{name: config[name] for name in ("d", "Delta", "ratio", "kind", "policy")},
+        "zeta": zeta_of(config["ratio"], config["d"], config["Delta"]),
+        "regret": mean, "low": low, "high": high, "median": float(kept["spread"][2] * UNIT),
+        "exponent": exponent(regret[half].mean(), regret[-1].mean()),
+        "locked": share, "locked_low": max(0.0, share_low), "locked_high": min(1.0, share_high),
+        "learnt": float(np.ravel(kept["learnt"])[0] * UNIT),
+    }  # fmt: skip
+
+
+def interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean and 95% Student interval of independent values."""
+    from scipy.stats import t
+
+    n = len(values)
+    mean, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n)
+    width = float(t.ppf(0.975, n - 1)) * error
+    return mean, mean - width, mean + width
+
+
+def exponent(half: float, full: float) -> float:
+    """Growth exponent over the last half: log₂ of regret at K over regret at K/2."""
+    return math.log2(full / half) if half > 0 else 0.0
+
+
+def stored(folder: Any = None) -> list[Packed]:
+    """The committed cells of the map."""
+    where = (folder or results_folder()) / "phase-map"
+    return [cell for path in sorted(where.glob("*.npz")) for cell in read_pack(path)]
+
+
+# --- what the command writes ----------------------------------------------------------------------------------
+
+
+def render(done: Sequence[Cell], scale: str) -> Rendered:
+    """The map as CSV, and the static figure as SVG and PNG."""
+    from banditlib.paper.phase_figures import draw_map
+
+    rows = [summary(c.config, thin(c)) for c in done]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([{k: round(v, 6) if isinstance(v, float) else v for k, v in r.items()} for r in rows])
+    out = {".csv": text.getvalue().encode()}
+    figure = draw_map(rows)
+    for suffix in ("svg", "png"):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=suffix, dpi=144, metadata={"Date": None} if suffix == "svg" else None)
+        out[f".{suffix}"] = buffer.getvalue()
+    return out
+
+
+def part(config: Config) -> str:
+    """One file for each policy and plane."""
+    plane = "by-dimension" if config["Delta"] == DELTA else "by-gap"
+    return f"{config['policy'].lower().replace(' ', '-')}-{plane}"
+
+
+FAMILY = Family(
+    name="phase-map",
+    run=run,
+    batches=batches,
+    seconds=lambda c: 8.0 if c["policy"] == "SupLinUCB" else 4.0 if c["policy"] == "OFUL" else 0.3,
+    thin=thin,
+    part=part,
+    label=lambda c: f"{c['policy']} d={c['d']} Delta={c['Delta']} ratio={c['ratio']} {c['kind']}",
+)
+
+register(
+    Experiment(
+        name="phase-map",
+        title="The interplay: regret over ζ√d/Δ, d and Δ",
+        family=FAMILY,
+        cells=cells,
+        render=render,
+        seconds={"smoke": 20, "full": 4500},
+    )
+)
