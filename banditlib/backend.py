@@ -118,16 +118,15 @@ def first_true(mask: Array, xp: ModuleType) -> Array:
 def put(target: Array, rows: Array, values: Array, xp: ModuleType) -> Array:
     """``target[rows] = values`` along the first axis, rows distinct; returns the array to use.
 
-    Scatters in place where the library can, else through a one-hot product with a mask.
+    Scatters in place where the library can, else picks the new row through a one-hot mask.
     """
     if not is_array_api_strict_namespace(xp):
         target[rows] = values
         return target
     onehot = xp.arange(target.shape[0], dtype=rows.dtype)[:, None] == rows[None, :]
-    hit = xp.any(onehot, axis=1)
     source = xp.argmax(xp.astype(onehot, xp.int8), axis=1)
-    target[hit, ...] = xp.take(values, source, axis=0)[hit, ...]
-    return target
+    hit = xp.reshape(xp.any(onehot, axis=1), (-1, *(1,) * (target.ndim - 1)))
+    return xp.where(hit, xp.take(values, source, axis=0), target)
 
 
 def is_cupy(xp: ModuleType) -> bool:

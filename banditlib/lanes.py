@@ -196,9 +196,9 @@ class Batch:
             k = self._chunk(k, min(stops[at], k + stride), pieces)
             if k in marks:
                 self._note(pieces, marks[k])
-            if k in ends and len(self.live) < len(self.lane_problem):
-                self._wake()
-            elif epochs is not None:
+            if k in ends:
+                self._wake()  # whoever rested may move again
+            elif ends:
                 self._compact()
         self._finish(pieces)
 
@@ -338,8 +338,10 @@ class Batch:
     # ---- which lanes are computed
 
     def _wake(self) -> None:
-        """Compute all lanes, rebuilt from what they learnt."""
-        self._settle() if self.log else None
+        """Compute all lanes, rebuilt from what they learnt if some were not computed."""
+        if self.arms is not None and len(self.live) == len(self.lane_problem):
+            return
+        self._settle()
         self._place(np.arange(len(self.lane_problem)), np.arange(len(self.problems)))
         self.resting, self.age = np.zeros(len(self.live), dtype=bool), 0
         if not self.kind.ridge:
