@@ -20,19 +20,20 @@ TESTS := $(BIN)/python -m pytest
 QUICK := not (slow or site or browser or notebook or claims)
 REST := slow or site or browser or notebook or claims
 
-.PHONY: help book page test test-all check claims figures bench serve clean lock notebooks linkcheck
+.PHONY: help book page test test-all check format claims figures bench serve clean lock notebooks linkcheck
 
 help:
 	@echo "make book       build the site into _build/html"
 	@echo "make test       the quick tests (no built site needed)"
 	@echo "make test-all   all tests: also slow ones, the site, a browser, every chapter, the ledger"
 	@echo "make check      lint, format, types, spelling, chapters, workflows"
+	@echo "make format     format the code, cells of chapters included"
 	@echo "make page PAGE=notebooks/model.md   build one page"
 	@echo "make claims     check every row of the ledger (ID=lm:finite for one)"
 	@echo "make figures    run the experiments at a small size and draw the figures"
 	@echo "make bench      measure rounds per second"
 	@echo "make serve      build and serve the site on port $(PORT)"
-	@echo "make notebooks  plain notebooks for Colab into _build/jupyter"
+	@echo "make notebooks  plain notebooks for Colab into _build/notebooks"
 	@echo "make clean      remove what was built (keeps .venv)"
 
 .venv/.book: requirements.txt pyproject.toml .ci/venv
@@ -65,6 +66,10 @@ check: .venv/.test
 	$(BIN)/python .ci/chapters.py
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
+
+format: .venv/.test
+	$(BIN)/ruff format .
+	$(BIN)/python .ci/chapters.py --fix
 
 claims: .venv/.test
 	$(BIN)/python book/claims $(ID)

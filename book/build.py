@@ -5,6 +5,8 @@ Usage::
     python book/build.py                        # the whole book, strictly, into _build/html
     python book/build.py notebooks/model.md     # one page, into _build/page/model/_build/html
     python book/build.py --execute              # run the chapters only, two at a time
+    python book/build.py --notebooks            # plain notebooks for Colab, into _build/notebooks
+    python book/build.py --linkcheck            # ask every outside link whether it is still there
 
 Chapters that are not yet in the cache are executed first, two at a time, and their outputs put
 where Sphinx will look for them. A chapter that raises stops the build with its traceback.
@@ -13,6 +15,8 @@ where Sphinx will look for them. A chapter that raises stops the build with its 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -61,7 +65,9 @@ def run_chapter(path: Path, timeout: int = 600) -> tuple[Any, float, str]:
     """Execute one chapter in a kernel of its own; return notebook, seconds and traceback."""
     from jupyter_cache.executors.utils import single_nb_execution
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # kernels chatter; tracebacks come back in `result`
+    os.dup2(
+        os.open(os.devnull, os.O_WRONLY), 2
+    )  # kernels chatter; tracebacks come back in `result`
     notebook = read_chapter(path)
     result = single_nb_execution(
         notebook, cwd=str(path.parent), allow_errors=False, timeout=timeout, meta_override=True
@@ -167,17 +173,100 @@ def build_page(page: Path, root: Path = ROOT) -> int:
     return 0
 
 
+def settings(root: Path = ROOT) -> dict[str, Any]:
+    """Return the book's configuration with paths that work from anywhere."""
+    import yaml
+
+    config: dict[str, Any] = yaml.safe_load((root / "_config.yml").read_text("utf8"))
+    local = config["sphinx"]["local_extensions"]
+    config["sphinx"]["local_extensions"] = {name: str(root / path) for name, path in local.items()}
+    return config
+
+
+def export_notebooks(root: Path = ROOT) -> int:
+    """Write every chapter as a plain notebook: numbers and citations resolved, no outputs."""
+    import yaml
+
+    if not execute(chapters(root), root):
+        return 1
+    config = settings(root)
+    config["sphinx"]["extra_extensions"].append("sphinx_tojupyter")
+    config["sphinx"]["config"]["tojupyter_lang_synonyms"] = ["ipython", "ipython3", "python"]
+    out = root / "_build" / "export"
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "_config.yml").write_text(yaml.safe_dump(config, allow_unicode=True))
+    arguments = ["--config", str(out / "_config.yml"), "--path-output", str(out)]
+    arguments += ["--builder", "custom", "--custom-builder", "jupyter"]
+    code = subprocess.run(jupyter_book(arguments, root), cwd=root, check=False).returncode
+    if code:
+        return code
+    target = root / "_build" / "notebooks"
+    for path in chapters(root):
+        made = out / "_build" / "jupyter" / "notebooks" / f"{path.stem}.ipynb"
+        notebook = plain_notebook(
+            json.loads(made.read_text("utf8")), path.stem, config["sphinx"]["config"]["repository"]
+        )
+        target.mkdir(parents=True, exist_ok=True)
+        (target / made.name).write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+    print(f"plain notebooks: {os.path.relpath(target, Path.cwd())}")
+    return 0
+
+
+INSTALL = """\
+# Outside the project (on Colab, say) this fetches it; inside it, nothing happens.
+import importlib.util
+import sys
+
+if importlib.util.find_spec("banditlib") is None:
+    !git clone -q --depth 1 {repository} project
+    %pip install -q "./project[paper]" mpmath python-flint scikit-learn
+    sys.path.insert(0, "project")
+    %cd -q project/notebooks
+"""
+
+
+def plain_notebook(notebook: dict[str, Any], name: str, repository: str) -> dict[str, Any]:
+    """Add the cell that fetches the package, drop outputs, and give cells stable ids."""
+    cells = [dict(cell) for cell in notebook["cells"]]
+    if repository:
+        source = INSTALL.format(repository=repository)
+        cells.insert(0, {"cell_type": "code", "metadata": {}, "source": source})
+    for number, cell in enumerate(cells):
+        cell["id"] = hashlib.sha256(f"{name}/{number}".encode()).hexdigest()[:8]
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+        else:
+            text = "".join(cell["source"]).replace("**Proof.**\n\nProof. ", "**Proof.** ")
+            cell["source"] = re.sub(r"(?m)^# (What you need to know first)$", r"**\1**", text)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def check_links(root: Path = ROOT) -> int:
+    """Ask every outside link whether it is still there."""
+    if not execute(chapters(root), root):
+        return 1
+    command = jupyter_book(["--builder", "linkcheck"], root)
+    return subprocess.run(command, cwd=root, check=False).returncode
+
+
 def main() -> int:
     """Parse the command line and build."""
     parser = argparse.ArgumentParser(description="Build the book, or one page of it.")
     parser.add_argument("page", nargs="?", type=Path, help="a page, such as notebooks/model.md")
     parser.add_argument("--execute", action="store_true", help="run the chapters, build nothing")
+    parser.add_argument("--notebooks", action="store_true", help="write plain notebooks for Colab")
+    parser.add_argument("--linkcheck", action="store_true", help="check the outside links")
     parser.add_argument("--jobs", type=int, default=2, help="chapters run at a time")
     arguments = parser.parse_args()
     if arguments.page:
         return build_page(arguments.page)
     if arguments.execute:
         return 0 if execute(chapters(), jobs=arguments.jobs) else 1
+    if arguments.notebooks:
+        return export_notebooks()
+    if arguments.linkcheck:
+        return check_links()
     return build_book(jobs=arguments.jobs)
 
 

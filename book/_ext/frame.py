@@ -1,6 +1,6 @@
 """The book's frame: what every page needs and no chapter should have to think about.
 
-- ``{paper}`405.4` `` marks a number quoted from the paper.
+- ``{paper}`405.4` `` marks a number quoted from the paper, ``{setting}`200,000` `` one of ours.
 - Executed chapters are remembered under a key that covers package, data and lock file.
 - MathJax, the text face and (where a page uses it) Plotly are copied out of their pip packages into
   the built site, so that a page asks no other host for anything.
@@ -34,7 +34,12 @@ UNUSED_SCRIPTS = ("thebe", "require.js", "require.min.js")
 # The part of MathJax that the pages can ask for: the start file, TeX extensions, woff fonts.
 MATHJAX_PARTS = ("tex-mml-chtml.js", "input/tex/extensions", "output/chtml/fonts/woff-v2")
 
-FACES = {"Regular": "Regular", "It": "Italic", "Semibold": "Semibold", "SemiboldIt": "SemiboldItalic"}
+FACES = {
+    "Regular": "Regular",
+    "It": "Italic",
+    "Semibold": "Semibold",
+    "SemiboldIt": "SemiboldItalic",
+}
 UNICODES = "U+0020-007E,U+00A0-017F,U+0218-021B,U+0370-03FF,U+2010-2026,U+2030-203A,U+2070-209C"
 UNICODES += ",U+20AC,U+2113,U+2190-2193,U+2200-22FF,U+2713,U+2717,U+FB00-FB04"
 
@@ -57,7 +62,7 @@ class RoundStyle(AuthorYearReferenceStyle):
 register_plugin("sphinxcontrib.bibtex.style.referencing", "author_year_round", RoundStyle)
 
 
-def paper_role(
+def number_role(
     name: str,
     rawtext: str,
     text: str,
@@ -66,8 +71,11 @@ def paper_role(
     options: dict[str, Any] | None = None,
     content: list[str] | None = None,
 ) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-    """Render a number of the paper's as text that a reader, and a test, can tell from our own."""
-    return [nodes.inline(rawtext, text, classes=["paper-number"])], []
+    """Render a number as text that a test can tell from a result typed into the prose.
+
+    ``{paper}`405.4` `` is quoted from the paper, ``{setting}`200,000` `` is a setting of ours.
+    """
+    return [nodes.inline(rawtext, text, classes=[f"{name}-number"])], []
 
 
 def package_folder(name: str) -> Path:
@@ -230,7 +238,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the frame with Sphinx."""
     app.add_config_value("repository", "", "html", str)
     app.add_config_value("page_key", "", "env", str)
-    app.add_role("paper", paper_role)
+    app.add_role("paper", number_role)
+    app.add_role("setting", number_role)
     app.connect("config-inited", set_cache)
     app.connect("config-inited", set_repository)
     app.connect("html-page-context", mend_launch_links, priority=900)

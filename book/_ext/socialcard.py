@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+SUBTITLE = "Linear contextual bandits, derived,\nrun and refereed"
 PAPER, INK, ACCENT, RULE = "#fbfaf7", "#1d2733", "#8a3324", "#1f5f8b"
 
 
@@ -22,7 +23,7 @@ def draw(target: Path, title: str) -> None:
         ax.add_patch(ring)
     ax.plot([6.9, 11.5], [2.1, 2.1], color=ACCENT, linewidth=3)
     ax.plot([9.2], [3.15], marker="o", markersize=10, color=ACCENT)
-    text = {"color": INK, "family": "serif", "va": "top"}
-    ax.text(0.8, 4.6, title.replace(" and ", "\nand "), fontsize=38, linespacing=1.25, **text)
-    ax.text(0.8, 2.5, "Linear contextual bandits, derived,\nrun and refereed", fontsize=19, **text)
+    lines = {4.6: (title.replace(" and ", "\nand "), 38), 2.5: (SUBTITLE, 19)}
+    for height, (text, size) in lines.items():
+        ax.text(0.8, height, text, fontsize=size, color=INK, family="serif", va="top")
     fig.savefig(target)

@@ -22,9 +22,10 @@ def _grid() -> Iterator[tuple[int, float, float, float]]:
 
 
 def abs_1(size: str = "ci", power: float = 2.0) -> None:
-    r"""The repaired bound is at most :math:`c\,d^2\Delta^{-1}\iota_3^2` with an absolute constant c.
+    r"""The repaired bound is at most :math:`c\,d^2\Delta^{-1}\iota_3^2` with c depending on R only.
 
-    As :math:`\iota_2\le\iota_3` and :math:`\iota_3\ge1`, :math:`\beta+1\le(2+4+R\sqrt2)\sqrt{d\iota_3}`.
+    As :math:`\iota_2\le\iota_3` and :math:`\iota_3\ge1`,
+    :math:`\beta+1\le(2+4+R\sqrt2)\sqrt{d\iota_3}`.
     """
     for d, Delta, R, delta in _grid():
         known = theory.known_gap(d, Delta, R, delta=delta, repaired=True)
@@ -42,7 +43,7 @@ def abs_2(size: str = "ci", power: float = 2.0) -> None:
 
 
 def abs_3(size: str = "ci", c: float = 6.0) -> None:
-    r"""Lower over upper threshold is :math:`6\iota_1\sqrt{8\log|D|\,d/(d-1)}`, a logarithmic factor."""
+    r"""Lower over upper threshold is :math:`6\iota_1\sqrt{8\log|D|\,d/(d-1)}`: logarithmic."""
     for d, Delta in itertools.product(DIMENSIONS, GAPS):
         for arms in (5, 100, 10**6):
             known = theory.known_gap(d, Delta)
@@ -71,7 +72,7 @@ def notation(size: str = "ci", symbol: str = "K") -> None:
 
 
 def rel_2(size: str = "ci", power: float = 0.5) -> None:
-    r"""With C = Kζ the two misspecification terms have the ratio :math:`dK\zeta/(\sqrt dK\zeta)`."""
+    r"""With C = Kζ the misspecification terms have the ratio :math:`dK\zeta/(\sqrt dK\zeta)`."""
     for root in range(1, 40):
         d, K, zeta = root**2, Fraction(10**6), Fraction(1, 50)
         corruption, best = d * (K * zeta), root * K * zeta
@@ -80,7 +81,7 @@ def rel_2(size: str = "ci", power: float = 0.5) -> None:
 
 
 def model(size: str = "ci", far: int | float = 10) -> None:
-    """Far along θ the linear part leaves [-ζ, 1 + ζ]; on offered arms alone the model is not empty."""
+    """Far along θ the linear part leaves [-ζ, 1 + ζ]; on offered arms the model is not empty."""
     zeta = Fraction(1, 10)
     theta = (Fraction(1, 2), Fraction(0))
     linear = Fraction(far) * theta[0]
@@ -183,7 +184,11 @@ def def_bandit_gap(size: str = "ci", factor: float = 1.0) -> None:
         if positive.size == 0:
             continue
         Delta = positive.min()
-        plays = rng.integers(0, D.shape[1], len(D)) if trial % 3 else np.argmin(np.where(gaps > 0, gaps, 99), axis=1)
+        plays = (
+            rng.integers(0, D.shape[1], len(D))
+            if trial % 3
+            else np.argmin(np.where(gaps > 0, gaps, 99), axis=1)
+        )
         cost = gaps[np.arange(len(D)), plays]
         N = np.count_nonzero(cost)
         assert 0 < Delta <= 20
@@ -201,7 +206,7 @@ def regret(size: str = "ci", parentheses: bool = True) -> None:
 
 
 def aux_margin(size: str = "ci", c: float = 2.0) -> None:
-    """If cζ < Δ the linear favourite is optimal; adversarial errors of size ζ break it at c below 2."""
+    """If cζ < Δ the linear favourite is optimal; errors of size ζ break it at any c below 2."""
     rng = np.random.default_rng(1)
     for _ in range(400 if size == "ci" else 20000):
         n, d = rng.integers(2, 7), rng.integers(1, 5)
