@@ -1,0 +1,208 @@
+"""Every page of the built site in a real browser, in one pass.
+
+A page is opened once in light and once in dark. The pass records what the tests below then judge: messages
+on the console, requests to other hosts, whether mathematics was typeset, whether anything sticks out
+sideways at five widths, and what axe-core finds.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WIDTHS = (320, 375, 768, 1440, 1920)
+TYPESET = "() => !window.MathJax || !window.MathJax.startup || window.MathJax.startup.promise.then(() => true)"
+STICKS_OUT = """() => {
+  const limit = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= limit + 1) return [];
+  const clipped = (e) => { for (let p = e.parentElement; p; p = p.parentElement) {
+    const o = getComputedStyle(p).overflowX; if (o !== 'visible' && p !== document.body && p !== document.documentElement) return true; } return false; };
+  return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > limit + 1 && !clipped(e))
+    .slice(0, 4).map(e => e.tagName + '.' + e.className).concat(['width ' + document.documentElement.scrollWidth]);
+}"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(site: Path) -> Iterator[str]:
+    """The site, served on a port of this machine."""
+    handler = functools.partial(Quiet, directory=str(site))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Any]:
+    with playwright.sync_playwright() as play:
+        running = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield running
+        running.close()
+
+
+@dataclass
+class Report:
+    """What one page did."""
+
+    page: str
+    console: list[str] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
+    formulas: int = 0
+    typeset: int = 0
+    errors: list[str] = field(default_factory=list)
+    overflow: dict[int, list[str]] = field(default_factory=dict)
+    theme: dict[str, str] = field(default_factory=dict)
+    axe: dict[str, list[str]] = field(default_factory=dict)
+
+
+def violations(tab: Any) -> list[str]:
+    """What axe-core calls serious or critical."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(tab, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{v['id']}: {v['nodes'][0]['target']} ({len(v['nodes'])}×) {v['nodes'][0]['html'][:120]}"
+        for v in found
+        if v["impact"] in ("serious", "critical")
+    ]
+
+
+def visit(browser: Any, address: str, page: str) -> Report:
+    """Open one page in light and in dark and write down what happens."""
+    report = Report(page)
+    for scheme in ("light", "dark"):
+        context = browser.new_context(
+            viewport={"width": 1440, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        tab = context.new_page()
+        tab.on(
+            "console",
+            lambda m: report.console.append(m.text) if m.type in ("error", "warning") else None,
+        )
+        tab.on("pageerror", lambda error: report.console.append(str(error)))
+        tab.on(
+            "request",
+            lambda r: None
+            if r.url.startswith((address, "data:", "blob:"))
+            else report.outside.append(r.url),
+        )
+        tab.goto(f"{address}/{page}", wait_until="load")
+        tab.evaluate(TYPESET)
+        report.theme[scheme] = tab.evaluate("document.documentElement.dataset.theme")
+        report.axe[scheme] = violations(tab)
+        if scheme == "light":
+            report.formulas = tab.locator("span.math, div.math").count()
+            report.typeset = tab.locator("span.math mjx-container, div.math mjx-container").count()
+            report.errors = tab.locator("mjx-merror, [data-mjx-error]").all_inner_texts()
+            for width in WIDTHS:
+                tab.set_viewport_size({"width": width, "height": 800})
+                tab.wait_for_timeout(60)
+                report.overflow[width] = tab.evaluate(STICKS_OUT)
+        context.close()
+    return report
+
+
+@pytest.fixture(scope="session")
+def reports(site: Path, address: str, browser: Any) -> list[Report]:
+    """One pass over all pages."""
+    pages = [p for p in sorted(site.rglob("*.html")) if "_static" not in p.parts]
+    names = [p.relative_to(site).as_posix() for p in pages if p != site / "index.html"]
+    return [visit(browser, address, name) for name in names]
+
+
+def complain(found: dict[str, Any]) -> None:
+    assert not found, "\n".join(f"{page}: {what}" for page, what in found.items())
+
+
+def test_no_console_messages(reports):
+    complain({r.page: r.console for r in reports if r.console})
+
+
+def test_no_outside_requests(reports):
+    complain({r.page: r.outside for r in reports if r.outside})
+
+
+def test_mathematics_is_typeset(reports):
+    complain({r.page: (r.typeset, r.formulas) for r in reports if r.typeset < r.formulas})
+    complain({r.page: r.errors for r in reports if r.errors})
+    assert sum(r.typeset for r in reports) > 100
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_sticks_out(reports, width):
+    complain({r.page: r.overflow[width] for r in reports if r.overflow[width]})
+
+
+def test_theme_follows_the_reader(reports):
+    complain({r.page: r.theme for r in reports if r.theme != {"light": "light", "dark": "dark"}})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(reports, scheme):
+    complain({r.page: r.axe[scheme] for r in reports if r.axe[scheme]})
+
+
+def test_navigation_leads_through_the_book(browser, address):
+    tab = browser.new_page()
+    tab.goto(f"{address}/book/index.html")
+    seen = {tab.url}
+    while tab.locator("a.right-next").count():
+        tab.locator("a.right-next").click()
+        tab.wait_for_load_state()
+        assert tab.url not in seen
+        seen.add(tab.url)
+    assert len(seen) >= 5
+    tab.close()
+
+
+def test_search_finds_the_gap(browser, address):
+    tab = browser.new_page()
+    tab.goto(f"{address}/search.html?q=misspecification")
+    tab.wait_for_selector("#search-results li", timeout=15000)
+    hrefs = tab.locator("#search-results li a").evaluate_all("all => all.map(a => a.href)")
+    assert any("notebooks/model.html" in href for href in hrefs)
+    tab.close()
+
+
+def test_theme_button_changes_the_theme(browser, address):
+    tab = browser.new_context(color_scheme="light").new_page()
+    tab.goto(f"{address}/book/index.html")
+    before = tab.evaluate("document.documentElement.dataset.mode")
+    tab.locator("button.theme-switch-button").first.click()
+    assert tab.evaluate("document.documentElement.dataset.mode") != before
+    tab.close()
+
+
+def test_folded_cells_open(browser, address):
+    tab = browser.new_page()
+    tab.goto(f"{address}/notebooks/model.html")
+    folded = tab.locator("details.hide").first
+    assert folded.get_attribute("open") is None
+    folded.locator("summary").click()
+    assert folded.get_attribute("open") is not None
+    tab.close()

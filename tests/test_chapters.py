@@ -1,0 +1,112 @@
+"""The form of a chapter, and that each runs alone in a fresh kernel."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "book"))
+
+import build  # noqa: E402
+
+CHAPTERS = sorted((ROOT / "notebooks").glob("*.md"))
+FRONT = """---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+"""
+CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ALLOWED = {
+    "banditlib", "numpy", "scipy", "matplotlib", "mpmath", "flint", "IPython", "sklearn",
+    *sys.stdlib_module_names,
+}  # fmt: skip
+TOOLS = {"play", "api"}  # pages that are instruments or reference, not derivations
+
+
+def cells(text: str) -> list[tuple[str, str]]:
+    """Options and code of every cell."""
+    found = []
+    for body in CELL.findall(text):
+        options = re.match(r"(?:---\n.*?\n---\n|(?::[^\n]*\n)*)", body, re.DOTALL)
+        assert options is not None
+        found.append((options[0], body[options.end() :].strip("\n")))
+    return found
+
+
+@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+def chapter(request):
+    return request.param
+
+
+def test_front_matter_label_and_title(chapter):
+    text = chapter.read_text("utf8")
+    assert text.startswith(FRONT)
+    assert re.match(rf"\n?\(ch-{chapter.stem}\)=\n# \S", text.removeprefix(FRONT))
+    assert not re.match(r"\d", chapter.stem)
+
+
+def test_starts_and_ends_as_a_chapter_should(chapter):
+    text = chapter.read_text("utf8")
+    assert ":::{admonition} What you need to know first\n:class: prerequisites" in text
+    if chapter.stem not in TOOLS:
+        assert "\n## What we learnt\n" in text and "\n## Exercises\n" in text
+        exercises = text.split("\n## Exercises\n")[1]
+        assert exercises.count("hide-cell") >= 2, "two or three exercises with hidden solutions"
+
+
+def test_cells_hold_no_outputs():
+    assert not list((ROOT / "notebooks").glob("*.ipynb")) or (
+        "*.ipynb" in (ROOT / ".gitignore").read_text("utf8")
+    )
+    for path in CHAPTERS:
+        assert '"outputs"' not in path.read_text("utf8"), path.name
+
+
+def test_cells_are_short_and_long_ones_folded(chapter):
+    shown = []
+    for options, code in cells(chapter.read_text("utf8")):
+        lines = len([line for line in code.splitlines() if line.strip()])
+        if "hide-" not in options:
+            shown.append(lines)
+            assert lines <= 24, f"{lines} lines in plain view:\n{code[:200]}"
+    assert statistics.median(shown or [0]) <= 8, f"median cell of {statistics.median(shown)} lines"
+
+
+def test_cells_parse_and_import_only_what_travels(chapter):
+    for _, code in cells(chapter.read_text("utf8")):
+        for node in ast.walk(ast.parse(code)):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            assert {name.split(".")[0] for name in names} <= ALLOWED
+
+
+def test_checks_are_assertions(chapter):
+    code = "\n".join(code for _, code in cells(chapter.read_text("utf8")))
+    assert "print(np.allclose" not in code and "remove-input" not in chapter.read_text("utf8")
+    if chapter.stem not in TOOLS:
+        assert re.search(r"^\s*assert ", code, re.MULTILINE)
+
+
+@pytest.mark.notebook
+def test_runs_alone_in_a_fresh_kernel(chapter):
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(1) as pool:
+        _, seconds, traceback = pool.submit(build.run_chapter, chapter).result()
+    assert not traceback, traceback
+    assert seconds < 180, f"{seconds:.0f} s: a chapter takes under a minute on two idle cores"
