@@ -117,7 +117,7 @@ def parser() -> argparse.ArgumentParser:
     """The argument parser, with its help."""
     top = argparse.ArgumentParser(
         prog="banditlib",
-        description="Rebuild any table or figure of the paper and of the book, and check the stored ones.",
+        description="Rebuild any table or figure of the paper and of the book; check stored ones.",
         epilog="examples:\n"
         "  banditlib list\n"
         "  banditlib reproduce table-1 figure-1a --scale paper\n"
@@ -150,9 +150,10 @@ def _add_reproduce(commands: Any) -> None:
     sub = commands.add_parser(
         "reproduce",
         help="run what is missing, then write the table or figure",
-        description="Run the missing cells of the named tables and figures, then write each of them: a table as "
-        "CSV and Markdown, a figure as SVG and PNG, with a .json that says how it was made. "
-        "Finished cells are kept, so that an interrupted run goes on where it stopped and a second run does nothing.",
+        description="Run the missing cells of the named tables and figures, then write each: a "
+        "table as CSV and Markdown, a figure as SVG and PNG, with a .json that says how it was "
+        "made. Finished cells are kept: an interrupted run goes on where it stopped, a second run "
+        "does nothing.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -163,7 +164,8 @@ def _add_reproduce(commands: Any) -> None:
         "--scale",
         choices=experiments.SCALES,
         default="paper",
-        help="smoke: seconds, to see it work; paper: the paper's own size (default); full: the size that settles it",
+        help="smoke: seconds, to see it work; paper: the paper's own size (default); "
+        "full: the size that settles it",
     )
     sub.add_argument("--backend", choices=("numpy", "cupy"), default="numpy", help="default numpy")
     sub.add_argument(
@@ -190,8 +192,8 @@ def _add_verify(commands: Any) -> None:
     sub = commands.add_parser(
         "verify",
         help="check stored results and re-run a random sample of them",
-        description="Check the checksums of all stored results, then compute a random sample of their cells again "
-        "and compare every array.",
+        description="Check the checksums of all stored results, then compute a random sample of "
+        "their cells again and compare every array.",
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -239,11 +241,11 @@ def _chosen(names: Sequence[str]) -> list[Experiment]:
     return [known[name] for name in dict.fromkeys(names)]
 
 
-# --- list -------------------------------------------------------------------------------------------
+# --- list ---------------------------------------------------------------------------------------
 
 
 def _list(options: argparse.Namespace) -> int:
-    rows = [("name", "what it is", "needs", *experiments.SCALES)]
+    rows: list[tuple[str, ...]] = [("name", "what it is", "needs", *experiments.SCALES)]
     for item in experiments.registry().values():
         times = (_duration(item.seconds.get(scale)) for scale in experiments.SCALES)
         rows.append((item.name, item.title, item.needs, *times))
@@ -264,7 +266,7 @@ def _duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-# --- reproduce --------------------------------------------------------------------------------------
+# --- reproduce ----------------------------------------------------------------------------------
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -439,7 +441,7 @@ def publish(family: Family, cells: Sequence[results.Cell], folder: Path) -> list
     return paths
 
 
-# --- verify -----------------------------------------------------------------------------------------
+# --- verify -------------------------------------------------------------------------------------
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -474,7 +476,7 @@ def _check_packs(packs: Sequence[Path]) -> list[Packed] | None:
         others = {c.config["engine"] for c in cells} - {experiments.ENGINE}
         if others:
             print(
-                f"{path}: made by engine version {min(others)}, this is version {experiments.ENGINE}. "
+                f"{path}: made by engine version {min(others)}, this is {experiments.ENGINE}. "
                 "Run `banditlib reproduce --scale full --publish` again."
             )
             stored = None
@@ -517,7 +519,7 @@ def _equal(a: results.Arrays, b: results.Arrays) -> bool:
     )
 
 
-# --- data, bench ------------------------------------------------------------------------------------
+# --- data, bench --------------------------------------------------------------------------------
 
 
 def _delegate(words: Sequence[str]) -> int:

@@ -84,7 +84,7 @@ def figure_1a_better(
     rows: Mapping[str, NDArray[np.float64]],
     locked: Mapping[str, NDArray[np.bool_]],
 ) -> Figure:
-    """Every row in a panel of its own: all runs, the middle 80%, the median, and locked runs in red."""
+    """One panel per row: the middle 80% of runs, median, mean (dashed), locked runs in red."""
     shown = [row for row in LINES if row in rows]
     fig, axes = plt.subplots(3, 3, figsize=(6.8, 6.2), sharex=True, sharey=True)
     for ax, row in zip(axes.flat, shown, strict=False):
@@ -92,6 +92,7 @@ def figure_1a_better(
     for ax in axes.flat[len(shown) :]:
         ax.set_visible(False)
     axes[0, 0].set(yscale="log", ylim=(20, 12_000), xlim=(0, marks[-1]))
+    axes[0, 0].set_xticks([0, marks[-1] // 2, marks[-1]])
     fig.supxlabel("round", fontsize=10)
     fig.supylabel("cumulative regret", fontsize=10)
     return fig

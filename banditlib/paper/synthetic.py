@@ -1,7 +1,8 @@
-"""The paper's synthetic experiment (Table 1, Figure 1a) as data: which lanes, seeds and checkpoints.
+"""The paper's synthetic experiment (Table 1, Figure 1a) as data: which lanes, seeds and
+checkpoints.
 
-A cell is one policy on a block of instances × trials; the same instance and trial have the same noise for
-every policy, so that differences between rows are paired.
+A cell is one policy on a block of instances × trials; the same instance and trial have the same
+noise for every policy, so that differences between rows are paired.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def ds_oful(Gamma: float, beta: float, lam: float) -> Config:
 def grid(row: str, betas: Sequence[float] = BETAS, lams: Sequence[float] = LAMS) -> list[Config]:
     """The (β, λ) grid of one row of the table, as policy configurations.
 
-    Rows are ``"ds 0.05"`` (Γ; ``"ds 0"`` is OFUL), ``"lsw"``, ``"rlb"``, ``"sup"`` (constant β) and ``"sup-theorem"``
+    Rows are ``"ds 0.05"`` (Γ; ``"ds 0"`` is OFUL), ``"lsw"``, ``"rlb"``, ``"sup"`` (constant β) and
+    ``"sup-theorem"``
     (the theorem's β(l), so only λ varies).
     """
     if row == "sup-theorem":
@@ -170,7 +172,7 @@ def smoke_cells() -> list[Config]:
 
 
 def paper_cells() -> list[Config]:
-    """The paper's own size under the three readings of "8 trials", and interval misspecification."""
+    """The paper's own size: three readings of "8 trials", and interval misspecification."""
     return [
         *blocks("gap", ROWS, one_instance(8)),
         *blocks("gap", ROWS, eight_instances(8)),
@@ -179,7 +181,8 @@ def paper_cells() -> list[Config]:
     ]
 
 
-#: Radii that go on to the settling size, for rows where it is not all of them.  A grid point goes on
+#: Radii that go on to the settling size, for rows where it is not all of them.  A grid point
+#: goes on
 #: if it came within a factor three of its row's best at the paper's size, under any reading.
 CARRIED: dict[str, tuple[float, ...]] = {"lsw": (1.0, 3.0), "rlb": (1.0, 3.0), "sup": (1.0,)}
 
@@ -220,7 +223,7 @@ def cells(scale: str) -> list[Config]:
 
 
 def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
-    """Compute cells that share problem and rounds: all their policies on all their instances and trials."""
+    """Compute cells that share problem and rounds: their policies on their instances and trials."""
     first = configs[0]
     policies = _unique(config["policy"] for config in configs)
     instances = _unique(i for config in configs for i in range(*config["instances"]))
@@ -255,7 +258,7 @@ def _unique(items: Iterable[Any]) -> list[Any]:
 
 
 def _arrays(result: bl.Run, q: int, instances: list[int], trials: list[int]) -> Arrays:
-    """Integers of one policy: plays between checkpoints (I, T, C, N), learnt rounds by level, stops."""
+    """Integers of one policy: plays between checkpoints (I, T, C, N), learnt rounds, stops."""
     levels = result.policies[q].levels(DIM, result.rounds)
 
     def block(array: NDArray[Any]) -> NDArray[Any]:
@@ -273,9 +276,11 @@ LANES = 256
 
 
 def batches(configs: list[Config]) -> list[list[Config]]:
-    """Groups of cells that are computed together: full products of policies and blocks, up to 256 lanes.
+    """Groups of cells that are computed together: full products of policies and blocks, up to
+    256 lanes.
 
-    LSW keeps a covariance of all arms per lane and gains nothing from company, so its groups stay small.
+    LSW keeps a covariance of all arms per lane and gains nothing from company, so its groups
+    stay small.
     """
     blocks_: dict[str, list[Config]] = {}
     for config in configs:
@@ -295,7 +300,7 @@ def batches(configs: list[Config]) -> list[list[Config]]:
 
 
 def _company(members: list[Config]) -> str:
-    """Blocks with the same text may be computed in one call: alike in all but instances, or all but trials."""
+    """Blocks of equal text go into one call: alike in all but instances, or all but trials."""
     first = members[0]
     if first["policy"]["name"] == "LSW":
         return key(first)
@@ -346,14 +351,14 @@ def _since(plays: NDArray[Any], config: Config) -> NDArray[Any]:
 def thin(cell: Cell) -> Arrays:
     """What the book keeps of a cell: regrets in units of 1e-4, where it ended, what it learnt.
 
-    ``rank`` is the place of the last arm among all arms by expected reward, 0 for the best.  On one instance the curve
-    is kept too, as increments between every fifth checkpoint.
+    ``rank`` is the place of the last arm among all arms by expected reward, 0 for the best.  On
+    one instance the curve is kept too, as increments between the rounds of `curve_marks`.
     """
     arrays, config = cell.arrays, cell.config
     curve = regret(arrays, config)
     marks = np.array(config["checkpoints"])
     before = curve[:, :, marks == config["rounds"] - LAST][:, :, 0]
-    out = {
+    out: Arrays = {
         "regret": _units(curve[:, :, -1]),
         "last": _units(curve[:, :, -1] - before),
         "rank": _ranks(arrays, config),
@@ -362,11 +367,15 @@ def thin(cell: Cell) -> Arrays:
         "learnt": arrays["learnt"][:, :, -1, :],
     }
     if keeps_curve(config):
-        kept = (
-            curve if config["rounds"] > ROUNDS else curve[:, :, 4::5] if len(marks) == 50 else curve
-        )
-        out["curve"] = np.diff(_units(kept), axis=2, prepend=0)
+        kept = np.isin(marks, curve_marks(config))
+        out["curve"] = np.diff(_units(curve[:, :, kept]), axis=2, prepend=0)
     return out
+
+
+def curve_marks(config: Config) -> list[int]:
+    """Rounds at which the stored curve is taken."""
+    marks: list[int] = config["checkpoints"]
+    return marks
 
 
 def keeps_curve(config: Config) -> bool:
