@@ -31,7 +31,7 @@ ARMS, CAP, SIGMA, BETA, LAM = 50, 0.3, 0.25, 1.0, 1.0
 DIM, DELTA = 8, 0.2  # where the planes cross
 RATIOS = (0.0, *(round(2.0**e, 4) for e in (-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 4)))
 DIMS = (3, 4, 5, 6, 8, 10, 12, 16)
-DELTAS = (0.05, 0.08, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+DELTAS = (0.05, 0.1, 0.2, 0.35, 0.5)
 KINDS = ("random", "adversarial")
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 DS = tuple(f"DS-OFUL {g:g}" for g in MULTIPLES)
@@ -125,7 +125,9 @@ def cell(
     )  # fmt: skip
 
 
-def points(dims: Iterable[int], Deltas: Iterable[float], ratios: Iterable[float]) -> list[tuple[Any, ...]]:
+def points(
+    dims: Iterable[int], Deltas: Iterable[float], ratios: Iterable[float]
+) -> list[tuple[Any, ...]]:
     """All (d, Δ, ratio, kind); at ratio 0 there is one kind only."""
     return [
         (d, Delta, ratio, kind)
@@ -147,17 +149,19 @@ def cells(scale: str) -> list[Config]:
     levels = [p for p in by_d if p[3] == KINDS[1] or p[2] == 0 or p[0] in SUP_RANDOM_DIMS]
     return [
         *(cell(*p, name) for p in by_d for name in least_squares),
-        *(cell(*p, name, trials=FEW) for p in by_Delta for name in least_squares),
         *(cell(*p, "SupLinUCB", trials=FEW) for p in sorted(levels, key=lambda p: p[3])),
+        *(cell(*p, name, trials=FEW) for p in by_Delta for name in least_squares),
     ]
 
 
 FEW = 2  # trials by instance where a point costs most: SupLinUCB, and the plane over Δ
-SUP_RANDOM_DIMS = (4, 8, 16)
+SUP_RANDOM_DIMS = (8,)
 
 
-@functools.lru_cache(maxsize=8)
-def problems(d: int, Delta: float, ratio: float, kind: str, instances: int) -> tuple[FixedArms, ...]:
+@functools.lru_cache(maxsize=32)
+def problems(
+    d: int, Delta: float, ratio: float, kind: str, instances: int
+) -> tuple[FixedArms, ...]:
     """The instances of one point."""
     zeta = zeta_of(ratio, d, Delta)
     return tuple(instance(number, d, Delta, zeta, kind) for number in range(instances))
@@ -172,23 +176,34 @@ def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
     found: dict[int, Arrays] = {}
     for batch in batches(list(configs)):
         first = batch[0]
-        policies = [policy_of(c["policy"], c["d"], c["Delta"]) for c in batch]
+        where = list(dict.fromkeys(map(_where, batch)))
+        names = list(dict.fromkeys(c["policy"] for c in batch))
         done = bl.simulate(
-            problems(*_where(first)), policies, rounds=first["marks"][-1], trials=first["trials"],
-            seed=first["seed"], checkpoints=first["marks"], backend=backend, progress=False,
+            [p for w in where for p in problems(*w)],
+            [policy_of(name, first["d"], first["Delta"]) for name in names],
+            rounds=first["marks"][-1], trials=first["trials"], seed=first["seed"],
+            checkpoints=first["marks"], backend=backend, progress=False,
         )  # fmt: skip
-        for q, config in enumerate(batch):
-            arrays = {"plays": done.plays[:, q], "first_skip": done.first_skip[:, q]}
-            found[id(config)] = {name: a.astype(np.int32) for name, a in arrays.items()}
-    return [found[id(config)] for config in configs]
+        for c in batch:
+            at, q = where.index(_where(c)) * c["instances"], names.index(c["policy"])
+            rows = slice(at, at + c["instances"])
+            arrays = {"plays": done.plays[rows, q], "first_skip": done.first_skip[rows, q]}
+            found[id(c)] = {name: a.astype(np.int32) for name, a in arrays.items()}
+    return [found[id(c)] for c in configs]
 
 
 def batches(configs: list[Config]) -> list[list[Config]]:
-    """Cells of one point together; SupLinUCB by itself."""
+    """Lanes that run for equally long together, about 256 of them: thresholds of one point, or some points of one policy."""
     groups: dict[Any, list[Config]] = {}
     for c in configs:
-        groups.setdefault((*_where(c), c["trials"], c["policy"] == "SupLinUCB"), []).append(c)
-    return list(groups.values())
+        alike = _where(c) if c["policy"] in DS else (c["d"], c["policy"])
+        groups.setdefault((alike, c["instances"], c["trials"], tuple(c["marks"])), []).append(c)
+    out = []
+    for group in groups.values():
+        lanes = group[0]["instances"] * group[0]["trials"]
+        size = len(group) if group[0]["policy"] in DS else max(1, 256 // lanes)
+        out += [group[i : i + size] for i in range(0, len(group), size)]
+    return out
 
 
 def thin(done: Cell) -> Arrays:
@@ -268,12 +283,16 @@ def render(done: Sequence[Cell], scale: str) -> Rendered:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows([{k: round(v, 6) if isinstance(v, float) else v for k, v in r.items()} for r in rows])
+    writer.writerows(
+        [{k: round(v, 6) if isinstance(v, float) else v for k, v in r.items()} for r in rows]
+    )
     out = {".csv": text.getvalue().encode()}
     figure = draw_map(rows)
     for suffix in ("svg", "png"):
         buffer = io.BytesIO()
-        figure.savefig(buffer, format=suffix, dpi=144, metadata={"Date": None} if suffix == "svg" else None)
+        figure.savefig(
+            buffer, format=suffix, dpi=144, metadata={"Date": None} if suffix == "svg" else None
+        )
         out[f".{suffix}"] = buffer.getvalue()
     return out
 
