@@ -1,5 +1,7 @@
 """Misspecified linear bandits on many lanes at once: DS-OFUL, SupLinUCB and their rivals."""
 
+from types import ModuleType
+
 from banditlib import problems
 from banditlib.agent import Agent, load
 from banditlib.policies import DSOFUL, LSW, OFUL, UCB, Policy, RobustLinear, SupLinUCB, grid
@@ -14,7 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> ModuleType:
     """Import ``banditlib.theory`` on first use."""
     if name == "theory":
         import importlib

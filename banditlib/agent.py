@@ -1,4 +1,4 @@
-"""Live agents: the same policies, one decision at a time, on decision sets that may change from round to round."""
+"""Live agents: the same policies, one decision at a time, on changing decision sets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Info(NamedTuple):
 
 
 class Agent:
-    """A policy at work: ``arm = agent.choose(contexts)``, then ``agent.learn(reward)``, round after round.
+    """A policy at work: ``arm = agent.choose(contexts)``, then ``agent.learn(reward)``, round
+    after round.
 
     Parameters
     ----------
@@ -67,7 +68,8 @@ class Agent:
         if policy.fixed_arms and self.arms is None:
             name = type(policy).__name__
             raise ValueError(f"arms: {name} needs fixed arms; give them as start(dim, arms=X)")
-        self.round, self.info, self._waiting = 0, None, False
+        self.round, self._waiting = 0, False
+        self.info: Info | None = None
         self._ridge = Ridge(dim, policy.regulariser, 1)
         self._flag = False
         self._plan = policy.plan(self.arms) if self.arms is not None else np.zeros(0, np.int64)
@@ -101,7 +103,8 @@ class Agent:
                 self._flag = self.policy.judge(self.arms, self._counts, self._totals)
             view = self._view(X)
             draws = () if self._draws is None else (self._draws.standard_normal(len(X)),)
-            chosen, at = self.policy.choose(k, view, *draws)
+            choose: Any = self.policy.choose
+            chosen, at = choose(k, view, *draws)
             arm, level = int(chosen), int(at)
         self.round, self._waiting = k, True
         self._x = np.array(X[arm])
@@ -109,7 +112,7 @@ class Agent:
         return arm
 
     def learn(self, reward: float) -> None:
-        """The reward of the round just played. A round that was not selected is noted and not learnt."""
+        """The reward of the round just played; a round that was not selected teaches nothing."""
         if not self._waiting or self.info is None:
             raise RuntimeError("learn: no decision waits for a reward; call choose(contexts) first")
         r = real("reward", reward)
@@ -217,7 +220,7 @@ class Agent:
 
 
 def load(file: str | Path | IO[bytes], policy: Policy | None = None) -> Agent:
-    """Read an agent that ``save`` wrote. A policy of your own class has to be given again as ``policy``."""
+    """Read an agent that ``save`` wrote; a policy of your own class has to be given again."""
     try:
         with np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

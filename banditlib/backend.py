@@ -1,13 +1,13 @@
 """Pick an array library by name; everything else takes its namespace from the arrays it is given.
 
-Random numbers are always drawn on the host with numpy. A backend only has to offer the array API; numpy, CuPy,
-torch (CPU) and ``array_api_strict`` do.
+Random numbers are always drawn on the host with numpy. A backend only has to offer the array API;
+numpy, CuPy, torch (CPU) and ``array_api_strict`` do.
 """
 
 from __future__ import annotations
 
 import importlib
-from functools import cache, lru_cache
+from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -21,20 +21,23 @@ from array_api_compat import (
 
 Array = Any
 DTYPES = ("float64", "float32")
+NUMPY: ModuleType = importlib.import_module("array_api_compat.numpy")
 
 
 class BackendError(RuntimeError):
     """The array library asked for cannot be used on this machine."""
 
 
-@cache
 def namespace(name: str = "numpy") -> ModuleType:
     """Array-API namespace called ``name``: "numpy", "cupy", "torch" or "array_api_strict".
 
-    CuPy is accepted only where a GPU answers: the package imports without one and fails at the first array.
+    CuPy is accepted only where a GPU answers: the package imports without one and fails at the
+    first array.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"backend: expected the name of an array library, got {name!r}")
     if name == "numpy":
-        return importlib.import_module("array_api_compat.numpy")
+        return NUMPY
     if name == "cupy":
         return _cupy()
     if name in ("torch", "array_api_strict"):
@@ -56,22 +59,19 @@ def _cupy() -> ModuleType:
         raise BackendError(f"backend='cupy' needs CuPy, which is not installed: {extra}") from error
     if not cupy.cuda.is_available():
         raise BackendError(
-            "backend='cupy': CuPy is installed but finds no GPU (cupy.cuda.is_available() is False); "
-            f"use backend='numpy', or on a machine with an NVIDIA GPU {extra}"
+            "backend='cupy': CuPy finds no GPU here (cupy.cuda.is_available() is False);"
+            f" use backend='numpy', or on a machine with an NVIDIA GPU {extra}"
         )
     return importlib.import_module("array_api_compat.cupy")
 
 
-NUMPY = importlib.import_module("array_api_compat.numpy")
-
-
 def namespace_of(array: Array) -> ModuleType:
-    """The namespace that an array belongs to (numpy without asking twice: this runs every round)."""
+    """The namespace an array belongs to; numpy is recognised at once, as this runs every round."""
     return NUMPY if type(array) is np.ndarray else array_namespace(array)
 
 
 def device_array(xp: ModuleType, values: Any, dtype: Any = None) -> Array:
-    """Copy host values to an array of ``xp`` (float64 stays float64 unless ``dtype`` says otherwise)."""
+    """Copy host values to an array of ``xp``; the dtype stays unless another is named."""
     host = np.ascontiguousarray(values)
     if is_torch_namespace(xp) and not host.flags.writeable:
         host = host.copy()
@@ -93,7 +93,7 @@ def to_numpy(values: Any) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def row_starts(xp: ModuleType, rows: int, size: int) -> Array:
-    """Flat index of the first element of each row of a (rows, size) array; shared, not to be changed."""
+    """Flat index of the first element of each row of a (rows, size) array; not to be changed."""
     return xp.arange(rows, dtype=xp.int64) * size
 
 

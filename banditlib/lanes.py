@@ -8,14 +8,14 @@ chunks the host counts plays, stops lanes that only repeat themselves, and refre
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from banditlib.backend import Array, device_array, to_numpy
-from banditlib.policies.base import Policy, shared, stack
+from banditlib.policies.base import Policy, shared, stack, with_lanes
 from banditlib.problems import FixedArms, generator
 from banditlib.ridge import LONGEST, Arms, View
 
@@ -109,8 +109,8 @@ def batches(
 ) -> Iterator[tuple[list[int], list[tuple[int, int]]]]:
     """Problems and (policy, trial) pairs that can advance together, cut to size.
 
-    Together means: one class of policy, equal shared parameters, equal numbers of levels, and openings
-    of one length.
+    Together means: one class of policy, equal shared parameters, equal numbers of levels, and
+    openings of one length.
     """
     kinds: dict[Any, list[int]] = {}
     for q, policy in enumerate(policies):
@@ -141,9 +141,9 @@ def lane_limit(policy: Policy, problem: FixedArms, levels: int) -> int:
 class Batch:
     """Lanes of one kind of policy on problems of one shape.
 
-    Lanes are numbered problem by problem: lane = problem × b + (policy, trial). ``live`` lists those
-    that are computed, the same number for each problem; the others are known to repeat the arm of
-    their last round until the epoch ends.
+    Lanes are numbered problem by problem: lane = problem × b + (policy, trial). ``live`` lists
+    those that are computed, the same number for each problem; the others are known to repeat the
+    arm of their last round until the epoch ends.
     """
 
     def __init__(
@@ -231,6 +231,7 @@ class Batch:
         lane = (slice(None), self.live_problem, self.live_trial)
         noise = device_array(xp, self.noise.block(k, n)[lane], dtype)
         draws = device_array(xp, self.draws.block(k, n)[lane], dtype) if self.draws else None
+        choose: Any = self.policy.choose
         arms: list[Array] = []
         levels: list[Array] = []
         rewards: list[Array] = []
@@ -238,9 +239,9 @@ class Batch:
             if k + i < opening:
                 arm, level = self.opening[k + i, :], self.one
             elif draws is None:
-                arm, level = self.policy.choose(k + i + 1, self._view())
+                arm, level = choose(k + i + 1, self._view())
             else:
-                arm, level = self.policy.choose(k + i + 1, self._view(), draws[i, ...])
+                arm, level = choose(k + i + 1, self._view(), draws[i, ...])
             reward = xp.take(self.flat_reward, self.first_arm + arm, axis=0)
             reward += noise[i, :]
             self._learn(arm, level, reward)
@@ -360,7 +361,7 @@ class Batch:
         self.live_problem, self.live_trial = self.lane_problem[live], self.lane_trial[live]
         params = {name: getattr(self.host_policy, name)[live] for name in self.kind.per_lane}
         device = {name: device_array(xp, value, dtype) for name, value in params.items()}
-        self.policy = replace(self.host_policy, **device)
+        self.policy = with_lanes(self.host_policy, device)
         self.first_arm = device_array(xp, np.searchsorted(problems, self.live_problem) * N)
         self.flat_reward = device_array(xp, self.reward[problems].reshape(-1), dtype)
         self.device_flag = device_array(xp, self.flag[live])

@@ -1,12 +1,15 @@
-r"""Instances: fixed arms, pools of pairs, the lower-bound family; with exact gap, misspecification and optimal arm.
+r"""Instances: fixed arms, pools of pairs, the lower-bound family; with exact gap, misspecification
+and optimal arm.
 
-Seeds: every stream of random numbers has the key ``SeedSequence(root, spawn_key=(stream, instance, trial))``, so that a
-run depends neither on what shares its batch nor on how many workers there are.
+Seeds: every stream of random numbers has the key ``SeedSequence(root, spawn_key=(stream, instance,
+trial))``, so that a run depends neither on what shares its batch nor on how many workers there
+are.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +23,7 @@ STREAMS = {"instance": 0, "contexts": 1, "order": 2, "noise": 3, "policy": 4}
 
 
 def generator(root: int, stream: str, instance: int = 0, trial: int = 0) -> np.random.Generator:
-    """The generator of one stream: PCG64 seeded by ``SeedSequence(root, spawn_key=(stream, instance, trial))``."""
+    """The generator of one stream, seeded by its key (stream, instance, trial)."""
     key = (STREAMS[stream], integer("instance", instance, 0), integer("trial", trial, 0))
     return np.random.default_rng(np.random.SeedSequence(integer("seed", root, 0), spawn_key=key))
 
@@ -48,14 +51,14 @@ def real(name: str, value: Any, low: float = -math.inf, strict: bool = False) ->
 
 
 def real_array(name: str, value: Any, ndim: int) -> np.ndarray:
-    """Check an array argument: real, finite, with ``ndim`` axes and no empty one. Returns float64 on the host."""
+    """Check an array argument: real, finite, ``ndim`` axes, none empty. Returns float64, host."""
     try:
         host = to_numpy(value)
+        if np.iscomplexobj(host):
+            raise TypeError("complex numbers are not real")
         host = np.array(host, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name}: expected a real array with {ndim} axes ({error})") from error
-    if np.iscomplexobj(to_numpy(value)):
-        raise TypeError(f"{name}: expected real numbers, got complex ones")
     if host.ndim != ndim:
         raise ValueError(f"{name}: expected an array with {ndim} axes, got shape {host.shape}")
     if 0 in host.shape:
@@ -81,7 +84,8 @@ def one_backend(**arrays: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class FixedArms:
-    r"""The same arms in every round: rewards :math:`r(x_a) + \sigma\,\varepsilon` with standard normal ε.
+    r"""The same arms in every round: rewards :math:`r(x_a) + \sigma\,\varepsilon` with standard
+    normal ε.
 
     Parameters
     ----------
@@ -144,13 +148,16 @@ class FixedArms:
 
     @property
     def zeta(self) -> float:
-        r"""Misspecification :math:`\max_a |r(x_a) - x_a^\top\theta^*|` of the known θ*, else of the best θ."""
+        r"""Misspecification :math:`\max_a |r(x_a) - x_a^\top\theta|`, θ* or else the best θ."""
         if self.theta is not None:
             return float(np.abs(self.reward - self.X @ self.theta).max())
         return self.best_linear_fit()[1]
 
     def best_linear_fit(self) -> tuple[np.ndarray, float]:
-        r"""θ that minimises :math:`\max_a |r(x_a) - x_a^\top\theta|`, and the minimum, by a linear programme (SciPy)."""
+        r"""θ that minimises :math:`\max_a |r(x_a) - x_a^\top\theta|`, and the minimum.
+
+        A linear programme, solved by SciPy.
+        """
         try:
             from scipy.optimize import linprog
         except ImportError as error:
@@ -167,11 +174,13 @@ class FixedArms:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Each round shows one vector of each kind, in random order: reward 1 for the good one, 0 for the bad.
+    """Each round shows one vector of each kind, in random order: reward 1 for the good one, 0 for
+    the bad.
 
     Parameters
     ----------
-    good, bad : (G, d), (H, d) vectors; each round draws one of each, uniformly, independently of all else
+    good, bad : (G, d), (H, d) vectors; each round draws one of each, uniformly, independently of
+        all else
     sigma : deviation of the noise (0: rewards are exact)
     instance : number that names this instance in the seeds of its runs
     label : how results call it
@@ -213,11 +222,11 @@ class Pool:
         return np.repeat([1.0, 0.0], [len(self.good), len(self.bad)])
 
     def contexts(self, seed: int, trial: int = 0, rounds: int = 1) -> np.ndarray:
-        """What a run saw: (rounds, 2) indices into ``points`` (good first, then bad), in the order shown."""
+        """What a run saw: (rounds, 2) indices into ``points``, in the order shown."""
         integer("rounds", rounds, 1)
         return next(self.stream(seed, trial, rounds))
 
-    def stream(self, seed: int, trial: int, block: int):
+    def stream(self, seed: int, trial: int, block: int) -> Iterator[np.ndarray]:
         """Endless blocks (block, 2) of ``contexts``; drawing in pieces gives the same rounds."""
         which = generator(seed, "contexts", self.instance, trial)
         order = generator(seed, "order", self.instance, trial)
@@ -240,7 +249,8 @@ def synthetic(
     instance: int = 0,
     attempts: int = 1_000_000,
 ) -> FixedArms:
-    r"""The paper's synthetic instance: unit vectors and unit θ*, :math:`r_a = x_a^\top\theta^* + \eta_a`.
+    r"""The paper's synthetic instance: unit vectors and unit θ*, :math:`r_a = x_a^\top\theta^* +
+    \eta_a`.
 
     Draws θ*, arms and η anew until the minimal gap lies in ``gap`` (None takes the first draw).
 
@@ -254,7 +264,7 @@ def synthetic(
     """
     integer("dim", dim, 1), integer("arms", arms, 1), integer("attempts", attempts, 1)
     real("zeta", zeta, 0.0), real("sigma", sigma, 0.0)
-    if misspecification not in ("two-point", "interval"):
+    if not isinstance(misspecification, str) or misspecification not in ("two-point", "interval"):
         raise ValueError(
             f"misspecification: expected 'two-point' or 'interval', got {misspecification!r}"
         )
@@ -277,7 +287,7 @@ def synthetic(
         if gap is None or (positive.size and gap[0] <= positive.min() <= gap[1]):
             label = f"synthetic d={dim} N={arms} zeta={zeta:g} #{instance}"
             return FixedArms(X, r, sigma=sigma, theta=theta, instance=instance, label=label)
-    raise ValueError(f"gap: no instance with gap in {tuple(gap)} among {attempts} draws")
+    raise ValueError(f"gap: no instance with gap in {gap} among {attempts} draws")
 
 
 def nearly_orthogonal(
@@ -285,8 +295,8 @@ def nearly_orthogonal(
 ) -> np.ndarray:
     r"""Unit vectors (arms, dim) with :math:`|\langle x, y\rangle| \le \varepsilon` for all pairs.
 
-    Gaussian directions, drawn anew until the bound holds; ε defaults to :math:`\sqrt{8\log N/(d-1)}`, where by a union
-    bound a draw succeeds with high probability.
+    Gaussian directions, drawn anew until the bound holds; ε defaults to :math:`\sqrt{8\log
+    N/(d-1)}`, where by a union bound a draw succeeds with high probability.
     """
     integer("dim", dim, 2), integer("arms", arms, 2), integer("attempts", attempts, 1)
     limit = math.sqrt(8 * math.log(arms) / (dim - 1)) if eps is None else real("eps", eps, 0.0)
@@ -313,8 +323,9 @@ def lower_bound(
 ) -> FixedArms:
     r"""One member of the family of the lower-bound theorem.
 
-    Arms are nearly orthogonal unit vectors. :math:`\theta_{(i,j)} = \Delta x_i + 2\Delta x_j` pays 2Δ at arm j, Δ at arm i
-    and 0 elsewhere; with ``j=None``, :math:`\theta_i = \Delta x_i` pays Δ at arm i only. Noise is standard normal.
+    Arms are nearly orthogonal unit vectors. :math:`\theta_{(i,j)} = \Delta x_i + 2\Delta x_j` pays
+    2Δ at arm j, Δ at arm i and 0 elsewhere; with ``j=None``, :math:`\theta_i = \Delta x_i` pays Δ
+    at arm i only. Noise is standard normal.
 
     Parameters
     ----------

@@ -1,8 +1,10 @@
-r"""The ridge regression that all algorithms share: means, widths, one more observation, many lanes at once.
+r"""The ridge regression that all algorithms share: means, widths, one more observation, many lanes
+at once.
 
-With :math:`U = \lambda I + \sum_i x_i x_i^\top` and :math:`\theta = U^{-1}\sum_i r_i x_i`, a *view* holds for M points x
-the mean :math:`x^\top\theta` and the squared width :math:`x^\top U^{-1} x`. One more observation r of point a is
-conditioning of a Gaussian: with :math:`g = X U^{-1} x_a`,
+With :math:`U = \lambda I + \sum_i x_i x_i^\top` and :math:`\theta = U^{-1}\sum_i r_i x_i`, a
+*view* holds for M points x the mean :math:`x^\top\theta` and the squared width :math:`x^\top
+U^{-1} x`. One more observation r of point a is conditioning of a Gaussian: with :math:`g = X
+U^{-1} x_a`,
 
 .. math:: m \mathrel{+}= g\,(r - m_a)/(1 + g_a), \qquad \mathrm{var} \mathrel{-}= g^2/(1 + g_a).
 
@@ -28,7 +30,7 @@ from banditlib.backend import (
 )
 
 TAU = 1e-9
-"""One tolerance: scores tie within TAU (1 + |best|), thresholds within a factor 1 - TAU or 1 + TAU."""
+"""One tolerance: scores tie within TAU (1 + |best|), thresholds within a factor 1 ± TAU."""
 
 SHRINK = 512.0
 """Refresh once some squared width is this many times smaller than at the last refresh."""
@@ -40,7 +42,7 @@ PENDING = 8
 """Rank-one updates of an inverse that wait to be folded in by one product."""
 
 DELICATE = 64.0
-"""Squared widths above this make the shrink rule be checked after every round instead of every chunk."""
+"""While a squared width is above this, the shrink rule is checked after every round."""
 
 
 class View(NamedTuple):
@@ -49,7 +51,8 @@ class View(NamedTuple):
     Attributes
     ----------
     mean, var : (..., M), or (..., S, M) for policies with S levels
-        :math:`x^\\top\\theta` and the squared width :math:`x^\\top U^{-1}x`. None for policies without a ridge.
+        :math:`x^\\top\\theta` and the squared width :math:`x^\\top U^{-1}x`. None for policies
+        without a ridge.
     dim : int
         Dimension d of the points.
     counts, totals : (..., M)
@@ -63,10 +66,10 @@ class View(NamedTuple):
     mean: Array
     var: Array
     dim: int
-    counts: Array | None = None
-    totals: Array | None = None
-    cov: Array | None = None
-    flag: Array | None = None
+    counts: Array = None
+    totals: Array = None
+    cov: Array = None
+    flag: Array = None
 
 
 def first_best(score: Array) -> Array:
@@ -95,8 +98,8 @@ def column(parameter: Any) -> Any:
 class Arms:
     """The posterior on fixed arms for many lanes (and levels): inverse, means, squared widths.
 
-    Rows are lanes times levels, lane by lane. Lanes are ordered problem by problem, the same number each, so that
-    one batched product ``(P, b, d) @ (P, d, N)`` serves them all.
+    Rows are lanes times levels, lane by lane. Lanes are ordered problem by problem, the same
+    number each, so that one batched product ``(P, b, d) @ (P, d, N)`` serves them all.
 
     Parameters
     ----------
@@ -129,7 +132,7 @@ class Arms:
 
     @property
     def _waits(self) -> bool:
-        """Whether ``inner`` is an inverse (d, d) with PENDING rows W below it: U⁻¹ = inverse - WᵀW."""
+        """Whether ``inner`` is (d, d) with PENDING rows W below it: U⁻¹ = inverse - WᵀW."""
         return self.levels == 1 and not self.keep_cov
 
     def _points(self) -> None:
@@ -157,7 +160,7 @@ class Arms:
         self._offsets()
 
     def _offsets(self) -> None:
-        """Index arithmetic for gathers: first flat element of each row, first arm of each lane's problem."""
+        """For gathers: first arm of each lane's problem, first row of each lane."""
         lanes, P, N = self.lam.size, self.Xt.shape[0], self.mean.shape[-1]
         self.first_arm = device_array(self.xp, np.repeat(np.arange(P) * N, lanes // P))
         self.first_row = device_array(self.xp, np.arange(lanes) * self.levels)
@@ -192,7 +195,7 @@ class Arms:
     def _condition(
         self, mean: Array, var: Array, inner: Array, arm: Array, reward: Array, on: Array
     ) -> Array:
-        """Update mean and var (L, N) in place; returns U⁻¹x_a/√(1+g_a), or its covariances (L, N)."""
+        """Update mean and var in place; returns U⁻¹x_a/√(1+g_a), or its covariances (L, N)."""
         xp = self.xp
         root = 1.0 / xp.sqrt(1.0 + pick(var, arm, xp))
         surprise = (reward - pick(mean, arm, xp)) * root
@@ -239,7 +242,7 @@ class Arms:
             self.filled = 0
 
     def worn(self) -> bool:
-        """Whether a refresh is due: some squared width shrank by SHRINK, turned negative or is not a number."""
+        """Whether a squared width shrank by SHRINK, turned negative or is not a number."""
         shrunk = self.anchor > SHRINK * self.var
         return bool(self.xp.any(shrunk | (self.var < 0.0) | (self.var != self.var)))
 
@@ -254,7 +257,7 @@ class Arms:
         self._fill(mean, var, inverse)
 
     def _measure(self, mean: np.ndarray, var: np.ndarray) -> None:
-        """Largest error of the kept values against rebuilt ones: relative in squared width, absolute/(1+|m|) in mean."""
+        """Largest error against rebuilt values: relative in var, over 1 + |m| in mean."""
         old_mean, old_var = to_numpy(self.mean), to_numpy(self.var)
         error = np.abs(old_mean - mean) / (1.0 + np.abs(mean))
         self.drift = max(self.drift, float(error.max(initial=0.0)))
@@ -297,8 +300,8 @@ class Arms:
 def subspace(X: np.ndarray) -> np.ndarray:
     """Coordinates of the arms (P, N, d) in their span when that is smaller than d; else X itself.
 
-    Means, widths and covariances of points depend on inner products only, so nothing changes, and directions that
-    no arm can reach no longer spoil the condition of U.
+    Means, widths and covariances of points depend on inner products only, so nothing changes, and
+    directions that no arm can reach no longer spoil the condition of U.
     """
     d = X.shape[-1]
     rank = max(1, int(np.linalg.matrix_rank(X).max(initial=1)))
@@ -311,7 +314,8 @@ def subspace(X: np.ndarray) -> np.ndarray:
 class Ridge:
     """One lane with S levels on contexts that change from round to round: the direct method.
 
-    Keeps U, its inverse and the reward vector b of each level; U⁻¹ is rebuilt from U by the same rule as in ``Arms``.
+    Keeps U, its inverse and the reward vector b of each level; U⁻¹ is rebuilt from U by the same
+    rule as in ``Arms``.
     """
 
     FIELDS = ("U", "inverse", "b", "theta", "learnt", "since", "grown")
@@ -346,7 +350,7 @@ class Ridge:
         norms = np.sum(X * X, axis=-1) / self.lam
         var = np.sum((X @ self.inverse) * X, axis=-1)
         for level in np.flatnonzero(np.any(var < 0, axis=-1)):
-            self.rebuild(level)
+            self.rebuild(int(level))
             var[level] = np.maximum(np.sum((X @ self.inverse[level]) * X, axis=-1), 0.0)
         var[self.learnt == 0] = norms
         mean = self.theta @ X.T

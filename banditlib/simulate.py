@@ -1,8 +1,9 @@
 """Rounds × lanes: a lane is one (problem, policy, trial); one vectorised round advances them all.
 
-Decisions are the result: a run stores integers (plays by arm, learnt rounds by level, at checkpoints) and computes regret
-from them on the host. Randomness comes from the host too, keyed by instance and trial (see ``problems``), so a lane
-takes the same decisions whatever shares its batch.
+Decisions are the result: a run stores integers (plays by arm, learnt rounds by level, at
+checkpoints) and computes regret from them on the host. Randomness comes from the host too, keyed
+by instance and trial (see ``problems``), so a lane takes the same decisions whatever shares its
+batch.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ ENGINE = 1
 
 @dataclass(frozen=True)
 class Run:
-    """Result of :func:`simulate`. Axes are (problems, policies, trials, checkpoints, ...), in the order given.
+    """Result of :func:`simulate`. Axes are (problems, policies, trials, checkpoints, ...), in the
+    order given.
 
     Attributes
     ----------
@@ -79,7 +81,8 @@ class Run:
     def locked(self, last: int = 1000) -> np.ndarray:
         """(P, Q, T) whether the last rounds all went to one arm that is not optimal.
 
-        "Last" starts at the latest checkpoint at or before round K - ``last`` (at 0 if there is none).
+        "Last" starts at the latest checkpoint at or before round K - ``last`` (at 0 if there is
+        none).
         """
         integer("last", last, 1)
         before = np.flatnonzero(self.checkpoints <= self.rounds - last)
@@ -112,7 +115,8 @@ def simulate(
     rounds : K
     trials : number of trials, or their numbers (``range(8, 16)`` continues a run of 8)
     seed : root of all seeds; the noise of (instance, trial) is the same for every policy
-    noise : (trials, rounds) noise to add to expected rewards, the same for every problem and policy; None draws it
+    noise : (trials, rounds) noise to add to expected rewards, the same for every problem and
+        policy; None draws it
         with the problem's sigma
     checkpoints : how many, evenly spaced, or the rounds themselves; the last round is always one
     record : what to keep of every round, among "arms" and "levels"
@@ -130,7 +134,7 @@ def simulate(
         trials=_trial_numbers(trials),
         seed=integer("seed", seed, 0),
         noise=noise,
-        checkpoints=_checkpoints(checkpoints, rounds),
+        checkpoints=_checkpoints(checkpoints, integer("rounds", rounds, 1)),
         record=_record(record),
         xp=namespace(backend),
         dtype=_dtype(dtype),
@@ -176,7 +180,7 @@ def simulate(
     )
 
 
-# ---------------------------------------------------------------------------------------------- arguments
+# ---- arguments
 
 
 def _listed(name: str, value: Any, kinds: Any) -> tuple[Any, ...]:
@@ -216,6 +220,8 @@ def _checkpoints(checkpoints: Any, rounds: int) -> np.ndarray:
 
 
 def _record(record: Any) -> tuple[str, ...]:
+    if not isinstance(record, (str, list, tuple, set)):
+        raise TypeError(f"record: expected names among 'arms' and 'levels', got {record!r}")
     names = (record,) if isinstance(record, str) else tuple(record)
     for name in names:
         if name not in ("arms", "levels"):
@@ -224,7 +230,7 @@ def _record(record: Any) -> tuple[str, ...]:
 
 
 def _dtype(dtype: str) -> str:
-    if dtype not in DTYPES:
+    if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ValueError(f"dtype: expected one of {DTYPES}, got {dtype!r}")
     return dtype
 
@@ -247,7 +253,7 @@ def _bar(progress: bool, total: int) -> Any:
     return tqdm(total=total, delay=2, unit="round", unit_scale=True, leave=False)
 
 
-# ---------------------------------------------------------------------------------------------- dispatch
+# ---- dispatch
 
 
 def _pieces(problems: tuple[Any, ...], policies: tuple[Policy, ...], job: Job) -> list[Piece]:
@@ -276,14 +282,15 @@ def _joined(arrays: list[np.ndarray]) -> np.ndarray:
     return joined
 
 
-# ---------------------------------------------------------------------------------------------- pools
+# ---- pools
 
 
 def _pool_engine(problem: Pool, policies: tuple[Policy, ...], job: Job) -> Piece:
     """The seam for pools: ``blocks.simulate_pool`` where it applies, else the direct method.
 
-    ``simulate_pool(problem, policies, rounds, trials, seed, noise, checkpoints, record, xp, dtype, bar)`` returns a
-    :class:`Piece`, or None to decline; ``noise`` is None or an array (trials, rounds).
+    ``simulate_pool(problem, policies, rounds, trials, seed, noise, checkpoints, record, xp, dtype,
+    bar)`` returns a :class:`Piece`, or None to decline; ``noise`` is None or an array (trials,
+    rounds).
     """
     try:
         from banditlib.blocks import simulate_pool
@@ -332,7 +339,17 @@ def pool_noise(problem: Pool, job: Job, t: int) -> np.ndarray | None:
     ).standard_normal(job.rounds)
 
 
-def _pool_lane(problem, policy, levels, shown, noise, job, piece, q, t) -> None:
+def _pool_lane(
+    problem: Pool,
+    policy: Policy,
+    levels: int,
+    shown: np.ndarray,
+    noise: np.ndarray | None,
+    job: Job,
+    piece: Piece,
+    q: int,
+    t: int,
+) -> None:
     lane = _Lane(policy, problem, levels, job, t)
     tally = np.zeros(2 + levels, dtype=np.int64)  # right, wrong, learnt by level
     reward = problem.reward
@@ -360,7 +377,7 @@ def _pool_lane(problem, policy, levels, shown, noise, job, piece, q, t) -> None:
 
 
 class _Lane:
-    """One lane on a pool: a ridge on changing contexts, and plays by point for policies that need them."""
+    """One lane on a pool: a ridge on changing contexts, and plays by point if asked for."""
 
     def __init__(self, policy: Policy, problem: Pool, levels: int, job: Job, t: int) -> None:
         self.policy, self.problem, self.levels = policy, problem, levels
@@ -381,7 +398,8 @@ class _Lane:
             counts = np.array([0.0, 0.0, *self.played.values()])
             view = pooled_view(self.ridge, points[pair], points[seen], counts)
             draws = () if self.draws is None else (self.draws.standard_normal(2),)
-            arm, level = self.policy.choose(k, view, *draws)
+            choose: Any = self.policy.choose
+            arm, level = choose(k, view, *draws)
         return int(arm), int(level)
 
     def learn(self, point: int, reward: float, level: int) -> None:
@@ -392,7 +410,7 @@ class _Lane:
 
 
 def pooled_view(ridge: Ridge, shown: np.ndarray, history: np.ndarray, counts: np.ndarray) -> View:
-    """View on the points shown and the points learnt from; the latter have mean -∞, so that none is chosen."""
+    """View on the points shown and those learnt from, which get mean -∞ and are never chosen."""
     X = np.concatenate([shown, history])
     mean, var = ridge.at(X, False)
     mean = np.concatenate([mean[: len(shown)], np.full(len(history), -np.inf)])

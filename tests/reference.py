@@ -1,8 +1,9 @@
 """Plain references: one function per algorithm, following its pseudocode line by line.
 
-Nothing incremental, no lanes, no shortcuts: U and θ are rebuilt from all learnt rounds and solved anew in every round.
-Decision sets are given round by round, ``sets[k-1]`` of shape (M, d), rewards as ``reward(k, arm)``; each function
-returns the arms and levels of all rounds. The tolerance of ties and thresholds is written out again on purpose.
+Nothing incremental, no lanes, no shortcuts: U and θ are rebuilt from all learnt rounds and solved
+anew in every round. Decision sets are given round by round, ``sets[k-1]`` of shape (M, d), rewards
+as ``reward(k, arm)``; each function returns the arms and levels of all rounds. The tolerance of
+ties and thresholds is written out again on purpose.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def ds_oful(sets, reward, rounds: int, Gamma: float, beta: float, lam: float):
 
 
 def sup_lin_ucb(sets, reward, rounds: int, beta, lam: float, trace: list | None = None):
-    """Algorithm 2; β is called with the level. ``trace`` collects (k, level, surviving arms) as it descends."""
+    """Algorithm 2; β is called with the level. ``trace`` collects (k, level, surviving arms)."""
     d = sets[0].shape[1]
     regressions: dict[int, Regression] = {}
     arms, levels = [], []
@@ -133,7 +134,7 @@ def ucb(arms_count: int, reward, rounds: int, alpha: float):
 def robust_linear(
     X, reward, rounds, beta, lam, alpha=2.0, pulls=10, delta=0.05, sigma=1.0, eps=0.0
 ):
-    """The reading of RLB that the package documents: opening, test, then OFUL or UCB on all data."""
+    """RLB as the package reads it: opening, test, then OFUL or UCB on all data."""
     N, d = X.shape
     basis: list[int] = []
     for i in range(N):
@@ -172,9 +173,10 @@ def robust_linear(
 def oful_by_ellipsoid(X, reward, rounds: int, beta: float, lam: float):
     """OFUL written from its other definition, with no index formula and no ridge solve.
 
-    Plays the arm whose best case over the ellipsoid {θ : ‖θ - θ̂‖_U <= β} is highest. The maximiser over the ellipsoid
-    is found from the eigenvectors of U: θ = θ̂ + β U^{-1/2} v with v the unit vector along U^{-1/2} x. The estimate
-    itself comes from least squares on the data extended by √λ I rows.
+    Plays the arm whose best case over the ellipsoid {θ : ‖θ - θ̂‖_U <= β} is highest. The
+    maximiser over the ellipsoid is found from the eigenvectors of U: θ = θ̂ + β U^{-1/2} v with v
+    the unit vector along U^{-1/2} x. The estimate itself comes from least squares on the data
+    extended by √λ I rows.
     """
     d = X.shape[1]
     rows, targets = [*(math.sqrt(lam) * np.eye(d))], [0.0] * d

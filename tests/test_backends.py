@@ -110,7 +110,7 @@ def test_no_backend_is_imported_unasked():
 
 
 def test_float32_runs_and_may_decide_otherwise():
-    """Single precision: same until a near tie; the documented cost is a different path, not a crash."""
+    """Single precision: the same until a near tie, then another path, never a crash."""
     problem = bl.problems.synthetic(seed=0, dim=8, arms=30, gap=None)
     kw = dict(rounds=3000, trials=2, record=("arms",), progress=False)
     double = bl.simulate(problem, [bl.OFUL(1, 1), bl.DSOFUL(0.05, 1, 1)], **kw)

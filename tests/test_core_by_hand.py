@@ -57,8 +57,8 @@ def test_threshold_met_exactly():
 def test_levels_of_sup_lin_ucb():
     """One arm of norm 1/2, d=1, λ=1: width² = 1/(4+n) reaches 4^-l while n <= 4^l - 4.
 
-    Level 1 learns once (n=0, an exact tie), rounds 2 to 4 end (k <= 4), then level 2 learns 13 times,
-    level 3 61 times; by then k > 4^l d, so no round ends again, and level 4 takes over.
+    Level 1 learns once (n=0, an exact tie), rounds 2 to 4 end (k <= 4), then level 2 learns 13
+    times, level 3 61 times; by then k > 4^l d, so no round ends again, and level 4 takes over.
     """
     _, levels = run([[0.5]], [0.0], bl.SupLinUCB(1.0, 1.0), 90)
     assert levels == [1, 0, 0, 0] + [2] * 13 + [3] * 61 + [4] * 12
@@ -68,10 +68,10 @@ def test_levels_of_sup_lin_ucb():
 def test_elimination_of_sup_lin_ucb(beta, kept):
     """Arms -1/2 and 1/2 in one dimension, θ*=1, no noise.
 
-    Round 1: equal widths 1/2, the lower index (the bad arm) is learnt at level 1 and gives θ=1/5, so the
-    indices differ by 1/5. Rounds 2 to 4 end on arm 1. Round 5 keeps what is within 2β/2 = β of the
-    best: β=0.1 eliminates arm 0, β=0.2 keeps it by an exact tie. Level 2 then learns its widest
-    arm, the lower index if both are left.
+    Round 1: equal widths 1/2, the lower index (the bad arm) is learnt at level 1 and gives θ=1/5,
+    so the indices differ by 1/5. Rounds 2 to 4 end on arm 1. Round 5 keeps what is within 2β/2 = β
+    of the best: β=0.1 eliminates arm 0, β=0.2 keeps it by an exact tie. Level 2 then learns its
+    widest arm, the lower index if both are left.
     """
     arms, levels = run([[-0.5], [0.5]], [-0.5, 0.5], bl.SupLinUCB(beta, 1.0), 5)
     assert levels == [1, 0, 0, 0, 2]
@@ -83,7 +83,7 @@ def test_elimination_of_sup_lin_ucb(beta, kept):
 
 
 def test_stop_at_four_to_the_level_times_d():
-    """Short arms in two dimensions are never wide: rounds end, at level 1 while k <= 8, then deeper."""
+    """Short arms in two dimensions are never wide: all rounds end, at level 1 while k <= 8."""
     X = 0.1 * np.eye(2)
     _, levels = run(X, [0.1, 0.0], bl.SupLinUCB(1.0, 1.0), 40)
     assert levels[:32] == [0] * 32  # width 0.1 < 1/4: levels 1 (k <= 8) and 2 (k <= 32) only end
@@ -96,7 +96,8 @@ def test_stop_at_four_to_the_level_times_d():
 def test_lsw_bonus():
     """Two orthonormal arms and their sum; after arm 0 once (λ=1, r=0): |xᵀU⁻¹x₀| = 1/2, 0, 1/2.
 
-    Widths² are 1/2, 1, 3/2, so with β=0 the bonus alone decides: arm 0 and 2 tie, the lower index wins.
+    Widths² are 1/2, 1, 3/2, so with β=0 the bonus alone decides: arm 0 and 2 tie, the lower index
+    wins.
     """
     X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     assert run(X, [0, 0, 0], bl.LSW(0.0, 1.0, 1.0), 2)[0] == [0, 0]

@@ -1,4 +1,4 @@
-"""Every fast path takes the same decisions as the plain references, on random and on awkward problems."""
+"""Every fast path decides as the plain references do, on random and on awkward problems."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_ucb_and_robust_linear(name):
 
 
 def test_paper_sized_lanes_against_references():
-    """Sixteen dimensions, a hundred arms, the paper's grid in one batch; every lane against its own reference."""
+    """Sixteen dimensions, a hundred arms, a grid in one batch; every lane against its reference."""
     problem = bl.problems.synthetic(seed=3, gap=None)
     noise = np.random.default_rng(5).standard_normal((1, 400))
     policies = bl.grid(bl.DSOFUL, Gamma=[0.0, 0.2], beta=[1, 3], lam=[1, 10])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 class Policy:
     """Base of all policies: a frozen dataclass whose fields are its parameters.
 
-    A subclass defines ``choose(k, view) -> (arm, level)``: k is the round number from 1 on (an int, or an array that
-    broadcasts over the view's leading axes), level 0 plays without learning, level l >= 1 learns at level l.
-    ``choose`` must be pure, must not touch its arguments, and must broadcast over leading axes; parameters named in
-    ``per_lane`` may then be arrays with one value per lane.
+    A subclass defines ``choose(k, view) -> (arm, level)``: k is the round number from 1 on (an
+    int, or an array that broadcasts over the view's leading axes), level 0 plays without learning,
+    level l >= 1 learns at level l. ``choose`` must be pure, must not touch its arguments, and must
+    broadcast over leading axes; parameters named in ``per_lane`` may then be arrays with one value
+    per lane.
 
     Class attributes
     ----------------
@@ -49,7 +51,8 @@ class Policy:
         return 1
 
     def epochs(self, dim: int, rounds: int) -> tuple[int, ...] | None:
-        """Last rounds of the stretches in which ``choose`` does not depend on k; None if it always may.
+        """Last rounds of the stretches in which ``choose`` does not depend on k; None if it always
+        may.
 
         Inside a stretch, on fixed arms, a round that learns nothing repeats itself for ever.
         """
@@ -60,8 +63,12 @@ class Policy:
         return np.zeros(0, dtype=np.int64)
 
     def judge(self, points: np.ndarray, counts: np.ndarray, totals: np.ndarray) -> bool:
-        """Verdict at the end of the opening, from plays and reward sums (N,); comes back as ``view.flag``."""
+        """Verdict after the opening, from plays and reward sums (N,); it becomes ``view.flag``."""
         return False
+
+    def lane_values(self, name: str, policies: Sequence[Any], levels: int) -> np.ndarray:
+        """One parameter of many policies of this kind, as an array (lanes,)."""
+        return np.array([getattr(policy, name) for policy in policies], dtype=float)
 
     @property
     def regulariser(self) -> float:
@@ -84,12 +91,6 @@ def number(
     name: str, value: Any, low: float = -math.inf, strict: bool = False, integer: bool = False
 ) -> None:
     """Check one parameter: a finite real (or integer) number, at least (or above) ``low``."""
-    if (
-        isinstance(value, np.ndarray)
-        or hasattr(value, "__array_namespace__")
-        or hasattr(value, "detach")
-    ):
-        return  # stacked lanes, checked one by one before
     kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
     what = "an integer" if integer else "a number"
     if isinstance(value, bool) or not isinstance(value, kinds):
@@ -119,20 +120,21 @@ def grid(policy: Callable[..., Policy], **values: Sequence[Any]) -> list[Policy]
 
 
 def stack(policies: Sequence[Policy], levels: int = 1) -> Policy:
-    """One policy whose per-lane parameters are arrays (lanes,), so that one ``choose`` serves many lanes."""
+    """One policy whose per-lane parameters are arrays (lanes,): one ``choose`` serves them all."""
     first = policies[0]
     for other in policies:
         if type(other) is not type(first) or shared(other) != shared(first):
             raise ValueError("policies: only policies of one kind can share a stack")
-    arrays = (
-        {name: first.lane_values(name, policies, levels) for name in first.per_lane}
-        if hasattr(first, "lane_values")
-        else {
-            name: np.array([getattr(p, name) for p in policies], dtype=float)
-            for name in first.per_lane
-        }
-    )
-    return replace(first, **arrays)
+    values = {name: first.lane_values(name, policies, levels) for name in first.per_lane}
+    return with_lanes(first, values)
+
+
+def with_lanes(policy: Policy, values: dict[str, Array]) -> Policy:
+    """A copy with arrays for parameters; they were checked one by one before."""
+    lanes = copy.copy(policy)
+    for name, value in values.items():
+        object.__setattr__(lanes, name, value)
+    return lanes
 
 
 def shared(policy: Policy) -> tuple[Any, ...]:

@@ -14,9 +14,9 @@ from banditlib.ridge import View, at_least, column, first_best
 class DSOFUL(Policy):
     r"""Data-selection OFUL.
 
-    Plays :math:`x_k = \arg\max_x\; x^\top\theta_k + \beta\|x\|_{U_k^{-1}}` and learns from the round if and only if
-    :math:`\|x_k\|_{U_k^{-1}} \ge \Gamma`. With :math:`\Gamma = 0` every round is learnt: that is OFUL
-    (Abbasi-Yadkori, Pál and Szepesvári, 2011).
+    Plays :math:`x_k = \arg\max_x\; x^\top\theta_k + \beta\|x\|_{U_k^{-1}}` and learns from the
+    round if and only if :math:`\|x_k\|_{U_k^{-1}} \ge \Gamma`. With :math:`\Gamma = 0` every round
+    is learnt: that is OFUL (Abbasi-Yadkori, Pál and Szepesvári, 2011).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-r"""LSW: OFUL with a bonus for misspecification, Equation (6) of Lattimore, Szepesvári and Weisz (2020)."""
+r"""LSW: OFUL with a bonus for misspecification, after Lattimore, Szepesvári and Weisz (2020)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from banditlib.ridge import View, column, first_best
 
 @dataclass(frozen=True)
 class LSW(Policy):
-    r"""The index :math:`x^\top\theta_k + \beta\|x\|_{U_k^{-1}} + \varepsilon\sum_{s<k}|x^\top U_k^{-1}x_s|`.
+    r"""The index :math:`x^\top\theta_k + \beta\|x\|_{U_k^{-1}} + \varepsilon\sum_{s<k}|x^\top
+    U_k^{-1}x_s|`.
 
-    The sum runs over past rounds. Grouped by point it is :math:`\sum_a n_a\,|x^\top U_k^{-1}x_a|` with the number
-    :math:`n_a` of plays of each point, which needs the points' covariance and no history.
+    The sum runs over past rounds. Grouped by point it is :math:`\sum_a n_a\,|x^\top U_k^{-1}x_a|`
+    with the number :math:`n_a` of plays of each point, which needs the points' covariance and no
+    history.
 
     Parameters
     ----------

@@ -18,14 +18,14 @@ from banditlib.ridge import View, column, first_best
 class RobustLinear(Policy):
     r"""Robust linear bandit, in the reading chosen here.
 
-    *Opening.* The first arms by index that form a basis of the arms' span (r of them) and the next arm,
-    :math:`x_\circ = \sum_i w_i x_i`, are played ``pulls`` times each, in turn. (Ten rounds in all could test nothing
-    in sixteen dimensions: any ten arms in general position are fitted exactly. So "ten rounds" is read as ten
-    pulls of each of the d + 1 arms that a test needs.)
+    *Opening.* The first arms by index that form a basis of the arms' span (r of them) and the next
+    arm, :math:`x_\circ = \sum_i w_i x_i`, are played ``pulls`` times each, in turn. (Ten rounds in
+    all could test nothing in sixteen dimensions: any ten arms in general position are fitted
+    exactly. So "ten rounds" is read as ten pulls of each of the d + 1 arms that a test needs.)
 
-    *Test.* On a linear bandit :math:`T = \bar r_\circ - \sum_i w_i\bar r_i` has mean 0 and deviation
-    :math:`\sigma\sqrt{(1 + \|w\|^2)/p}`. The bandit passes as linear if
-    :math:`|T| \le \varepsilon(1 + \|w\|_1) + \sigma\sqrt{2\log(2/\delta)(1 + \|w\|^2)/p}`.
+    *Test.* On a linear bandit :math:`T = \bar r_\circ - \sum_i w_i\bar r_i` has mean 0 and
+    deviation :math:`\sigma\sqrt{(1 + \|w\|^2)/p}`. The bandit passes as linear if :math:`|T| \le
+    \varepsilon(1 + \|w\|_1) + \sigma\sqrt{2\log(2/\delta)(1 + \|w\|^2)/p}`.
 
     *Play.* OFUL if it passed, else UCB; both use all data, the opening's included.
 
@@ -63,7 +63,7 @@ class RobustLinear(Policy):
             raise ValueError(f"delta: expected a number in (0, 1), got {self.delta!r}")
 
     def plan(self, points: np.ndarray) -> np.ndarray:
-        """Basis arms and the arm to test, in turn, ``pulls`` times; nothing if there is no arm left to test."""
+        """Basis arms and the arm to test, ``pulls`` times; nothing if no arm is left to test."""
         basis, tested = basis_and_next(points)
         return np.tile(np.append(basis, tested), self.pulls) if tested >= 0 else basis[:0]
 
@@ -89,7 +89,7 @@ class RobustLinear(Policy):
 
 
 def basis_and_next(points: np.ndarray) -> tuple[np.ndarray, int]:
-    """First arms by index that form a basis of the span, and the first other arm (-1 if there is none)."""
+    """First arms by index that form a basis of the span, and the first other arm (-1 if none)."""
     basis: list[int] = []
     rank = np.linalg.matrix_rank(points)
     for i in range(len(points)):

@@ -17,10 +17,10 @@ from banditlib.ridge import View, at_least, column, first_best, within
 class SupLinUCB(Policy):
     r"""SupLinUCB with radius β(l) at level l.
 
-    From level l = 1 on, with :math:`D^1 = D_k`: if some arm of :math:`D^l` has width at least :math:`2^{-l}`, play the
-    widest and learn it at level l; else, if :math:`k \le 4^l d`, play the arm of highest index
-    :math:`x^\top\theta^l + \beta(l)\|x\|` and learn nothing; else keep the arms whose index is within
-    :math:`2\beta(l)2^{-l}` of the best and go on to level l+1.
+    From level l = 1 on, with :math:`D^1 = D_k`: if some arm of :math:`D^l` has width at least
+    :math:`2^{-l}`, play the widest and learn it at level l; else, if :math:`k \le 4^l d`, play the
+    arm of highest index :math:`x^\top\theta^l + \beta(l)\|x\|` and learn nothing; else keep the
+    arms whose index is within :math:`2\beta(l)2^{-l}` of the best and go on to level l+1.
 
     Parameters
     ----------
@@ -57,9 +57,10 @@ class SupLinUCB(Policy):
             return self.beta[level - 1]
         if isinstance(self.beta, (int, float, np.integer, np.floating)):
             return float(self.beta)
-        return self.beta[..., level - 1]
+        lanes: Any = self.beta
+        return lanes[..., level - 1]
 
-    def lane_values(self, name: str, policies: Sequence[SupLinUCB], levels: int) -> np.ndarray:
+    def lane_values(self, name: str, policies: Sequence[Any], levels: int) -> np.ndarray:
         """Radii of a stack by lane and level (L, S); λ by lane (L,)."""
         if name == "lam":
             return np.array([p.lam for p in policies], dtype=float)

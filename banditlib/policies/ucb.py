@@ -1,4 +1,4 @@
-r"""UCB for unstructured arms (Auer, Cesa-Bianchi and Fischer, 2002): no features, one mean per arm."""
+r"""UCB for arms without features (Auer, Cesa-Bianchi and Fischer, 2002): one mean per arm."""
 
 from __future__ import annotations
 
