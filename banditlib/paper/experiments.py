@@ -1,7 +1,8 @@
 """The tables and figures of the paper and of the book, as data.
 
 A *family* knows how to compute one kind of cell; an *experiment* is a named table or figure: the
-cells it needs at each scale and the function that draws it.  Registering a new one takes a few lines::
+cells it needs at each scale and the function that draws it.  Registering a new one takes a few
+lines::
 
     register(Experiment(
         name="phase-map", title="Regret over ζ√d/Δ", family=SYNTHETIC,
@@ -48,7 +49,8 @@ class Family:
         ``run(configs, backend)`` computes some cells together and returns the integer arrays of
         each.  A cell's arrays must not depend on what it is computed with.
     batches
-        How missing cells are grouped for `run`; a batch should take between a second and a few minutes.
+        How missing cells are grouped for `run`; a batch should take between a second and a few
+        minutes.
     seconds
         Rough cost of one cell, for the progress bar.
     thin

@@ -1,0 +1,268 @@
+"""Figures 1b and 4 as data: the Asirra task, a million rounds, one cell per (ζ, policy, run).
+
+The curves of each figure are those that the paper draws; every policy is run on the whole (β, λ)
+grid, and a figure shows for each curve the grid point of least mean regret.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+import banditlib as bl
+from banditlib.paper import asirra
+from banditlib.paper.experiments import (
+    Experiment,
+    Family,
+    NotAvailable,
+    Rendered,
+    cell_config,
+    register,
+)
+from banditlib.paper.notebook import COLORS, svg
+from banditlib.paper.results import Arrays, Cell, Config, Packed
+
+SEED = 0
+ROUNDS, RUNS = 1_000_000, 8
+BETAS, LAMS = (0.1, 0.3, 1.0), (1.0, 3.0, 10.0)
+#: Thresholds drawn, by figure and ζ; every panel has SupLinUCB too.
+PANELS: dict[str, dict[float, tuple[float, ...]]] = {
+    "figure-1b": {0.01: (0.0, 0.01, 0.05)},
+    "figure-4": {0.5: (0.0, 0.05, 0.1), 0.1: (0.0, 0.05, 0.1), 0.05: (0.0, 0.05, 0.1)},
+}
+#: First digits of `Features.digest` of the features that the stored results were computed from.
+DIGESTS = {"standard": "5e322050a2fe60fa", "tiny": "fb823d1ae0d90034", "digits": "7747511926ba9fda"}
+
+
+def checkpoints(rounds: int) -> list[int]:
+    """Sixty rounds, dense at the beginning, the last one `rounds`."""
+    marks = np.unique(np.rint(np.geomspace(10, rounds, 40)).astype(int))
+    even = np.arange(1, 21) * rounds // 20
+    return [int(k) for k in np.union1d(marks, even)]
+
+
+def policies(gammas: Sequence[float]) -> list[Config]:
+    """The curves of one panel on the whole grid."""
+    out: list[Config] = []
+    for beta in BETAS:
+        for lam in LAMS:
+            out += [{"name": "DSOFUL", "Gamma": g, "beta": beta, "lam": lam} for g in gammas]
+            out.append({"name": "SupLinUCB", "beta": beta, "lam": lam})
+    return out
+
+
+def cell(
+    zeta: float,
+    policy: Config,
+    trial: int,
+    rounds: int = ROUNDS,
+    data: str = "standard",
+    rule: str = "two-sided",
+    sigma: float = 0.0,
+) -> Config:
+    """The configuration of one run; `sigma` is the reward noise (the paper has none)."""
+    return cell_config(
+        "asirra",
+        data=data,
+        digest=DIGESTS[data],
+        rule=rule,
+        zeta=zeta,
+        sigma=sigma,
+        policy=policy,
+        trials=[trial, trial + 1],
+        rounds=rounds,
+        checkpoints=checkpoints(rounds),
+        seed=SEED,
+    )
+
+
+def panel_cells(name: str, scale: str) -> list[Config]:
+    """Cells of one figure: first one run of every policy, then the other runs."""
+    if scale == "smoke":
+        return [
+            cell(zeta, policy, trial, rounds=3000, data="digits")
+            for zeta, gammas in PANELS[name].items()
+            for policy in policies(gammas)
+            if (policy["beta"], policy["lam"]) == (0.3, 1.0)
+            for trial in range(2)
+        ]
+    return [
+        cell(zeta, policy, trial)
+        for trial in range(RUNS)
+        for zeta, gammas in PANELS[name].items()
+        for policy in policies(gammas)
+    ]
+
+
+# --- computing ------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=8)
+def pool(data: str, digest: str, rule: str, zeta: float, sigma: float) -> bl.problems.Pool:
+    """The pool of a cell; `NotAvailable` where its features are not at hand."""
+    try:
+        features = asirra.digits() if data == "digits" else asirra.load(data)
+        found = asirra.pool(features, zeta, rule)
+    except asirra.FeaturesError as error:
+        raise NotAvailable(f"{error}.") from None
+    if features.digest()[: len(digest)] != digest:
+        raise NotAvailable(
+            f"The {data} features found here are not those of the stored results: their digest is "
+            f"{features.digest()[:16]}, expected {digest}."
+        )
+    return bl.problems.Pool(found.good, found.bad, sigma=sigma, label=f"{data} {rule} {zeta:g}")
+
+
+def policy_of(policy: Config) -> bl.Policy:
+    return getattr(bl, policy["name"])(**{k: v for k, v in policy.items() if k != "name"})
+
+
+def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
+    """Compute cells one by one: right and wrong choices and learnt rounds at checkpoints."""
+    return [_one(config, backend) for config in configs]
+
+
+def _one(config: Config, backend: str) -> Arrays:
+    problem = pool(*(config[k] for k in ("data", "digest", "rule", "zeta", "sigma")))
+    result = bl.simulate(
+        problem,
+        policy_of(config["policy"]),
+        rounds=config["rounds"],
+        trials=range(*config["trials"]),
+        seed=config["seed"],
+        checkpoints=config["checkpoints"],
+        backend=backend,
+        progress=False,
+    )
+    return {
+        "wrong": result.plays[0, 0, :, :, 1].astype(np.int32),  # = regret, since Δ = 1
+        "learnt": result.learnt[0, 0].astype(np.int32),
+        "first_skip": result.first_skip[0, 0].astype(np.int32),
+    }
+
+
+def seconds(config: Config) -> float:
+    """Cost of a cell, roughly; the engine's shortcuts make it vary widely."""
+    return 60.0 * config["rounds"] / ROUNDS
+
+
+def unavailable() -> str | None:
+    """Smoke scale needs scikit-learn's digits only; the rest is checked when a cell is run."""
+    try:
+        import sklearn  # noqa: F401
+    except ImportError:
+        return "It needs scikit-learn for its smoke scale: pip install scikit-learn."
+    return None
+
+
+def label(config: Config) -> str:
+    policy = ", ".join(f"{k}={v}" for k, v in config["policy"].items() if k != "name")
+    where = f"ζ={config['zeta']:g} run {config['trials'][0]}"
+    return f"{config['data']} {where}: {config['policy']['name']}({policy})"
+
+
+FAMILY = Family(
+    "asirra",
+    run=run,
+    seconds=seconds,
+    part=lambda config: f"{config['data']}-{config['rule']}-{config['zeta']:g}",
+    label=label,
+    unavailable=unavailable,
+)
+
+
+# --- drawing --------------------------------------------------------------------------------------
+
+
+def row_of(policy: Config) -> str:
+    return "SupLinUCB" if policy["name"] == "SupLinUCB" else f"Γ = {policy['Gamma']:g}"
+
+
+def curves(cells: Sequence[Cell | Packed], zeta: float) -> dict[str, dict[Any, NDArray[np.int64]]]:
+    """Regret (runs, checkpoints) by curve and (β, λ)."""
+    out: dict[str, dict[Any, list[NDArray[np.int64]]]] = {}
+    for found in cells:
+        config = found.config
+        if config["zeta"] != zeta:
+            continue
+        point = (config["policy"]["beta"], config["policy"]["lam"])
+        out.setdefault(row_of(config["policy"]), {}).setdefault(point, []).append(
+            found.arrays["wrong"]
+        )
+    return {r: {p: np.concatenate(c) for p, c in grid.items()} for r, grid in out.items()}
+
+
+def draw(cells: Sequence[Cell | Packed], zetas: Sequence[float]) -> Figure:
+    """As the paper draws it: mean regret with standard errors, SupLinUCB on the right-hand axis."""
+    fig, axes = plt.subplots(1, len(zetas), figsize=(6.4 if len(zetas) == 1 else 9.6, 3.6))
+    for ax, zeta in zip(np.atleast_1d(axes), zetas, strict=True):
+        right = ax.twinx()
+        marks = next(np.array(c.config["checkpoints"]) for c in cells if c.config["zeta"] == zeta)
+        for number, (row, grid) in enumerate(sorted(curves(cells, zeta).items())):
+            point = min(grid, key=lambda p: grid[p][:, -1].mean())
+            runs = grid[point]
+            target, color = (right, "sup") if row == "SupLinUCB" else (ax, "ds")
+            if row == "Γ = 0":
+                row, color = "OFUL", "oful"
+            mean = runs.mean(axis=0)
+            se = runs.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else 0 * mean
+            line = ["-", "--", ":", "-."][number % 4] if color == "ds" else "-"
+            ax.plot([], [], color=COLORS[color], ls=line, label=row)
+            target.plot(marks, mean, color=COLORS[color], ls=line)
+            target.fill_between(marks, mean - se, mean + se, color=COLORS[color], alpha=0.25, lw=0)
+        ax.set(title=f"ζ = {zeta:g}", xlabel="round", ylim=(0, None), xlim=(0, marks[-1]))
+        right.set(ylim=(0, None))
+        right.grid(False)
+        right.spines["right"].set_visible(True)
+        ax.legend(fontsize=8, loc="upper left")
+    np.atleast_1d(axes)[0].set_ylabel("regret (SupLinUCB: right axis)")
+    return fig
+
+
+def _render(name: str, cells: Sequence[Cell], scale: str) -> Rendered:
+    fig = draw(cells, list(PANELS[name]))
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", dpi=160, facecolor="white")
+    out = {".svg": svg(fig).encode(), ".png": buffer.getvalue()}
+    plt.close(fig)
+    return out
+
+
+def _render_1b(cells: Sequence[Cell], scale: str) -> Rendered:
+    return _render("figure-1b", cells, scale)
+
+
+def _render_4(cells: Sequence[Cell], scale: str) -> Rendered:
+    return _render("figure-4", cells, scale)
+
+
+_NEEDS = "Asirra features (banditlib data asirra); digits at smoke scale"
+register(
+    Experiment(
+        name="figure-1b",
+        title="Figure 1b: regret on Asirra, ζ = 0.01",
+        family=FAMILY,
+        cells=functools.partial(panel_cells, "figure-1b"),
+        render=_render_1b,
+        needs=_NEEDS,
+        seconds={"smoke": 15},
+    )
+)
+register(
+    Experiment(
+        name="figure-4",
+        title="Figure 4: regret on Asirra, ζ = 0.5, 0.1, 0.05",
+        family=FAMILY,
+        cells=functools.partial(panel_cells, "figure-4"),
+        render=_render_4,
+        needs=_NEEDS,
+        seconds={"smoke": 30},
+    )
+)
