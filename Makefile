@@ -64,6 +64,7 @@ check: .venv/.test
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python .ci/chapters.py
+	$(BIN)/python book/typed_numbers.py
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
 

@@ -50,9 +50,9 @@ def strip(line: str) -> str:
     """`line` without maths, code, roles, link targets and HTML."""
     approx = " ".join(_APPROX.findall(line))
     line = re.sub(r"\{[\w:-]+\}`[^`]*`", " ", line)
-    line = re.sub(r"\$[^$]*\$", " ", line)
+    line = re.sub(r"\$\$.*?\$\$|\$[^$]*\$", " ", line)
     line = re.sub(r"`[^`]*`", " ", line)
-    line = re.sub(r"\]\([^)]*\)|<[^>]*>|https?://\S+", " ", line)
+    line = re.sub(r"\]\([^)]*\)|<[^>]*>|https?://\S+|CC BY 4\.0", " ", line)
     return line + " " + approx.replace("\\approx", "≈")
 
 

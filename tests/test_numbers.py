@@ -43,6 +43,8 @@ def test_a_typed_result_is_found(line):
         "```{code-cell} ipython3\nx = 3.14\n```",
         "```{math}\n:label: eq-x\n2.35\n```",
         "$$\n3.14\n$$",
+        r"$$x\le3.14\,y$$",
+        "The text is under CC BY 4.0.",
         "---\nversion: 1.25\n---\ntext",
         "`2.5` is code.",
     ],
