@@ -1,0 +1,811 @@
+r"""Pools in many dimensions: the same decisions with far fewer updates.
+
+In a pool problem the contexts do not depend on what was played, so a stretch of rounds can be
+looked at as a whole.  Everything here rests on one remark.
+
+**Fixed points.**  Write :math:`h=(h_1,\dots,h_b)` for a guess of the decisions (arm and level) of the
+next ``b`` rounds and :math:`F(h)_k` for the decision that the policy takes in round :math:`k` when the
+rounds before it went as :math:`h` says.  :math:`F(h)_k` depends on :math:`h_1,\dots,h_{k-1}` only.  If
+:math:`F(h)_i=h_i` for all :math:`i<k`, then by induction :math:`h_1,\dots,h_{k-1}` are the policy's true
+decisions and :math:`F(h)_k` is the next one.  Hence :math:`h=F(h)` makes the whole stretch exact, and
+replacing :math:`h` by :math:`F(h)` makes at least one more round exact each time.
+
+There are two ways of working out :math:`F(h)` for all rounds at once.
+
+*Gram blocks* (:meth:`Lane.gram_block`), for any policy: condition the Gaussian with covariance
+:math:`G=XU^{-1}X^\top` on the guessed plays by one Cholesky factorisation.
+
+*Certified stretches* (:meth:`Lane.stretch`), for DS-OFUL and SupLinUCB: enclose every mean and width
+in an interval computed from the state at the start of the stretch, and let interval arithmetic
+decide.  Rounds it cannot decide are enclosed more tightly, by a series whose partial sums bound the
+value from both sides, until they are decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from banditlib.lanes import Piece
+from banditlib.policies import DSOFUL, Policy, SupLinUCB
+from banditlib.problems import Pool, generator
+from banditlib.ridge import View
+
+try:  # half the time of numpy's general inverse; the package works without it
+    from scipy.linalg import lapack as _lapack
+except ImportError:  # pragma: no cover - exercised by a test that hides scipy
+    _lapack = None
+
+Array = np.ndarray
+
+GUARD = 1e-7  # intervals closer than this are left to the exact evaluation; TAU is 1e-9
+EXACT = 1e-12  # an enclosure narrower than this is a value
+
+
+def spd_inverse(U: Array) -> Array:
+    """Inverse of a symmetric positive definite matrix ``(d, d)``."""
+    if _lapack is None:
+        inverse = np.linalg.inv(U)
+        return (inverse + inverse.T) / 2
+    factor, info = _lapack.dpotrf(U.T, lower=1)  # U.T is U, in the order LAPACK reads
+    if info:
+        raise np.linalg.LinAlgError("U is not positive definite")
+    half, _ = _lapack.dpotri(factor, lower=1, overwrite_c=1)
+    whole = half + half.T
+    whole.flat[:: len(whole) + 1] *= 0.5
+    return whole
+
+
+def is_positive(A: Array) -> bool:
+    """Whether a symmetric matrix is positive definite, by Cholesky."""
+    if _lapack is not None:
+        return _lapack.dpotrf(A.T, lower=1, clean=0)[1] == 0
+    try:
+        np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+class Level:
+    r"""Ridge regression of one level on a pool: :math:`U,\;U^{-1},\;b=\sum r_i x_i,\;\theta=U^{-1}b`.
+
+    ``wide`` and ``narrow`` enclose the width of every pool point in the present state.  Widths only
+    shrink, so ``wide`` stays valid whatever is learnt; ``narrow`` is divided by
+    :math:`\sqrt{1+\rho}` when :math:`U` grows to at most :math:`(1+\rho)U`.
+    """
+
+    def __init__(self, points: Array, norms: Array, lam: float) -> None:
+        d = points.shape[1]
+        self.points = points
+        self.U = lam * np.eye(d)
+        self.inverse = np.eye(d) / lam
+        self.b = np.zeros(d)
+        self.theta = np.zeros(d)
+        self.wide = norms / np.sqrt(lam)
+        self.narrow = self.wide.copy()
+        self.learned = 0
+        self.folded = 0  # rounds folded into the inverse since it was last recomputed
+        self.drift = 0.0  # largest error that a renewal found
+
+    def renew(self, same: bool) -> None:
+        """Recompute inverse and estimate from U and b; note the drift if the state is the ``same``."""
+        old, self.inverse = self.inverse, spd_inverse(self.U)
+        if same:
+            error = np.abs(old - self.inverse).max() / np.abs(self.inverse).max()
+            self.drift = max(self.drift, float(error))
+        self.theta = self.inverse @ self.b
+        self.folded = 0
+
+    def measure(self, which: Array) -> None:
+        """Exact widths of the pool points ``which`` in the present state."""
+        for part in np.array_split(which, max(1, which.size // 4096)):
+            x = self.points[part]
+            var = np.einsum("nd,nd->n", x @ self.inverse, x)
+            self.wide[part] = self.narrow[part] = np.sqrt(np.maximum(var, 0.0))
+
+
+class Enclosure(NamedTuple):
+    """Lower and upper ends for means and widths, each ``(rounds, levels, arms)``."""
+
+    mean_low: Array
+    mean_high: Array
+    width_low: Array
+    width_high: Array
+
+
+class Verdict(NamedTuple):
+    """Decisions on an enclosure, and what keeps them from being proved.
+
+    ``doubt`` is 0 where they are proved, else the level to refine; ``arms`` marks the arms to refine
+    there, ``score`` the rounds in which means matter and not only widths.
+    """
+
+    arm: Array
+    level: Array
+    doubt: Array
+    arms: Array
+    score: Array
+
+
+def _separated(low: Array, high: Array) -> tuple[Array, Array]:
+    """Index with the largest lower end, and whether it beats every other upper end by the guard."""
+    best = low.argmax(-1)
+    rows = np.arange(best.size)
+    rest = high.copy()
+    rest[rows, best] = -np.inf
+    rival = rest.max(-1)
+    lead = low[rows, best]
+    return best, lead - rival > GUARD * (1.0 + np.abs(lead))
+
+
+def certify_ds_oful(k: Array, box: Enclosure, dim: int, Gamma: float, beta: float) -> Verdict:
+    r"""DS-OFUL on intervals: :math:`\arg\max\,m+\beta w` and the test :math:`w\ge\Gamma`."""
+    w_low, w_high = box.width_low[:, 0], box.width_high[:, 0]
+    arm, sure = _separated(box.mean_low[:, 0] + beta * w_low, box.mean_high[:, 0] + beta * w_high)
+    rows = np.arange(arm.size)
+    arms = np.repeat(~sure[:, None], w_low.shape[1], axis=1)
+    selected = w_low[rows, arm] >= Gamma * (1.0 + GUARD)
+    clear = np.ones(arm.size, bool)
+    if Gamma > 0.0:
+        clear = selected | (w_high[rows, arm] < Gamma * (1.0 - GUARD))
+        arms[rows, arm] |= ~clear
+    else:
+        selected[:] = True
+    doubt = np.where(sure & clear, 0, 1)
+    return Verdict(arm, selected.astype(np.int64), doubt, arms, ~sure)
+
+
+def certify_sup_lin_ucb(k: Array, box: Enclosure, dim: int, radius: Array) -> Verdict:
+    """SupLinUCB on intervals, level by level; ``radius[l-1]`` is the level's confidence radius."""
+    rounds, levels, arms = box.mean_low.shape
+    arm = np.zeros(rounds, np.int64)
+    level = np.zeros(rounds, np.int64)
+    doubt = np.zeros(rounds, np.int64)
+    left = np.arange(rounds)  # rounds not yet decided
+    active = np.ones((rounds, arms), bool)
+    score = np.zeros(rounds, bool)
+    for i in range(levels):
+        if left.size == 0:
+            break
+        l, t, beta = i + 1, 2.0 ** -(i + 1), radius[i]
+        on = active[left]
+        w_low = np.where(on, box.width_low[left, i], -np.inf)
+        w_high = np.where(on, box.width_high[left, i], -np.inf)
+        s_low = np.where(on, box.mean_low[left, i] + beta * box.width_low[left, i], -np.inf)
+        s_high = np.where(on, box.mean_high[left, i] + beta * box.width_high[left, i], -np.inf)
+        wide = w_low.max(-1) >= t * (1.0 + GUARD)
+        unclear = ~wide & (w_high.max(-1) >= t * (1.0 - GUARD))
+        widest, sure = _separated(w_low, w_high)
+        unclear |= wide & ~sure
+        arm[left[wide]] = widest[wide]
+        level[left[wide]] = l
+        stop = ~wide & (k[left] <= 4**l * dim)
+        best, sure = _separated(s_low, s_high)
+        arm[left[stop]] = best[stop]
+        keep, fuzzy = _survivors(on, s_low, s_high, 2.0 * beta * t)
+        go_on = ~wide & ~stop
+        by_score = ~unclear & ((stop & ~sure) | (go_on & fuzzy))
+        score[left[by_score]] = True
+        unclear |= by_score
+        doubt[left[unclear]] = l
+        active[left[~unclear]] = keep[~unclear]
+        left = left[go_on & ~unclear]
+    doubt[left] = levels
+    return Verdict(arm, level, doubt, active, score)
+
+
+def _survivors(on: Array, low: Array, high: Array, t: float) -> tuple[Array, Array]:
+    """Arms within ``t`` of the best score, and whether that is unclear for some arm."""
+    keep = on.copy()
+    fuzzy = np.zeros(len(on), bool)
+    for j in range(on.shape[1]):
+        others = [i for i in range(on.shape[1]) if i != j]
+        if not others:
+            continue
+        lead_high = high[:, others].max(-1)
+        lead_low = low[:, others].max(-1)
+        with np.errstate(invalid="ignore"):
+            stays = ~(lead_high - low[:, j] > t - GUARD)
+            goes = lead_low - high[:, j] > t + GUARD
+        keep[:, j] &= ~goes
+        fuzzy |= on[:, j] & ~stays & ~goes
+    return keep, fuzzy
+
+
+@dataclass
+class Learned:
+    """What one level learns in a stretch, under the guess."""
+
+    at: Array  # positions of the learning rounds, increasing
+    point: Array  # local index of the point learnt in each
+    which: Array  # distinct local points learnt
+    slot: Array  # index into ``which`` for each learning round
+    residual: Array  # reward minus the mean at the start of the stretch
+    rows: Array  # the distinct points' vectors
+    A: Array  # sum of x x^T
+    rho: float  # A <= rho U
+    push: Push
+
+
+class Push(NamedTuple):
+    r"""How far the estimate can have moved, by number of lessons before the round (n+1,).
+
+    ``far`` bounds :math:`\|g\|_{U_0^{-1}}`, :math:`g=\sum x_ie_i`; ``theta`` (groups+1, d) holds
+    :math:`\theta_0+U_0^{-1}g` at some lessons, ``group`` says which is nearest, and ``step`` bounds the
+    norm of what lies between.
+    """
+
+    far: Array
+    group: Array
+    step: Array
+    theta: Array
+
+
+@dataclass
+class Trace:
+    """Every decision of a lane, and what it cost."""
+
+    arms: Array
+    levels: Array
+    cost: dict[str, float] = field(default_factory=dict)
+
+
+class Lane:
+    r"""One policy on one sequence of contexts from a pool.
+
+    Parameters
+    ----------
+    points : (P, d)
+        The pool's vectors.
+    reward : (P,)
+        Expected reward of each.
+    contexts : (K, M) integers
+        The arms of each round, as indices into ``points``, in the order shown.
+    policy
+        Anything with ``choose(k, view)`` and ``lam``.
+    noise : (K,), optional
+        Added to the reward of the arm played in each round.
+    """
+
+    def __init__(self, points: Array, reward: Array, contexts: Array, policy: Any, *,
+                 noise: Array | None = None, norms: Array | None = None) -> None:
+        self.points, self.reward, self.contexts = points, reward, contexts
+        self.policy, self.noise = policy, noise
+        self.norms = np.sqrt(np.einsum("nd,nd->n", points, points)) if norms is None else norms
+        self.rounds, self.arms_per_round = contexts.shape
+        self.dim = points.shape[1]
+        self.layered = isinstance(policy, SupLinUCB) or policy.levels(self.dim, self.rounds) > 1
+        self.states: list[Level] = []
+        self.arms = np.zeros(self.rounds, np.uint8)
+        self.levels = np.zeros(self.rounds, np.uint8)
+        self.k = 0
+        self.work = 0.0  # a deterministic estimate of milliseconds spent, to choose lengths by
+        self.cost = dict.fromkeys(
+            ("gram", "gram_pass", "stretch", "pass", "doubtful", "refined", "exact", "measured",
+             "certified"), 0)
+
+    # -- shared -------------------------------------------------------------------------------
+
+    def top(self, k: int) -> int:
+        """Number of levels that round ``k`` (1-based) can consult."""
+        return self.policy.levels(self.dim, k) if self.layered else 1
+
+    def _states(self, k: int) -> list[Level]:
+        while len(self.states) < self.top(k):
+            self.states.append(Level(self.points, self.norms, float(self.policy.regulariser)))
+        return self.states[: self.top(k)]
+
+    def _choose(self, k: Array, mean: Array, var: Array) -> tuple[Array, Array]:
+        """The policy on exact values ``(rounds, levels, arms)``."""
+        if not self.layered:
+            mean, var = mean[:, 0], var[:, 0]
+        arm, level = self.policy.choose(k, View(mean, np.maximum(var, 0.0), self.dim))
+        return np.array(arm), np.array(level)
+
+    def _certify(self, k: Array, box: Enclosure) -> Verdict:
+        p = self.policy
+        if self.layered:
+            radius = np.array([p.radius(l + 1) for l in range(box.mean_low.shape[1])])
+            return certify_sup_lin_ucb(k, box, self.dim, radius)
+        return certify_ds_oful(k, box, self.dim, float(p.Gamma), float(p.beta))
+
+    def _rewards(self, at: Array, which: Array) -> Array:
+        r = self.reward[which]
+        return r if self.noise is None else r + self.noise[at]
+
+    # -- Gram blocks --------------------------------------------------------------------------
+
+    def gram_block(self, size: int) -> None:
+        r"""Play the next ``size`` rounds exactly, inside the block's own covariance.
+
+        With :math:`V=U^{-1}X^\top` and :math:`G=XV` for the block's arms :math:`X`, learning the arms
+        :math:`a_1,a_2,\dots` conditions a Gaussian with mean :math:`X\theta` and covariance :math:`G`
+        on noisy values at :math:`a_i` (unit noise).  For :math:`I+G_{aa}=RR^\top`,
+        :math:`T=R^{-1}G_{a\cdot}`, :math:`s=R^{-1}(r-m_a)`, the state before a round that follows
+        :math:`j` plays has variances :math:`G_{pp}-\sum_{i\le j}T_{ip}^2` and means
+        :math:`m_p+\sum_{i\le j}T_{ip}s_i`: leading blocks of :math:`R` are factors of leading blocks.
+        """
+        k0, size = self.k, min(size, self.rounds - self.k)
+        M, states = self.arms_per_round, self._states(self.k + size)
+        which = self.contexts[k0:k0 + size].ravel()
+        X = self.points[which]
+        V = [s.inverse @ X.T for s in states]
+        G = [X @ v for v in V]
+        prior_mean = np.stack([X @ s.theta for s in states])
+        prior_var = np.stack([np.diagonal(g) for g in G])
+        reward = self._rewards(np.repeat(np.arange(k0, k0 + size), M), which)
+        k = np.arange(k0 + 1, k0 + size + 1)
+        shape = (len(states), size, M)
+        mean, var = prior_mean.reshape(shape), prior_var.reshape(shape)
+        arm, level = self._choose(k, mean.transpose(1, 0, 2), var.transpose(1, 0, 2))
+        known = 1  # the first decision needs no guess
+        while known < size:
+            self.cost["gram_pass"] += 1
+            mean, var = prior_mean.copy(), prior_var.copy()
+            for i in range(len(states)):
+                at = np.flatnonzero(level == i + 1)
+                if at.size:
+                    a = at * M + arm[at]
+                    T, s = _condition(G[i], prior_mean[i], reward, a)
+                    before = np.repeat(np.searchsorted(at, np.arange(size)), M)
+                    fill = np.arange(size * M)
+                    gain = np.vstack([np.zeros(size * M), np.cumsum(T * T, axis=0)])
+                    move = np.vstack([np.zeros(size * M), np.cumsum(T * s[:, None], axis=0)])
+                    var[i] -= gain[before, fill]
+                    mean[i] += move[before, fill]
+            new_arm, new_level = self._choose(
+                k, mean.reshape(shape).transpose(1, 0, 2), var.reshape(shape).transpose(1, 0, 2))
+            wrong = np.flatnonzero((new_arm != arm) | (new_level != level))
+            arm, level = new_arm, new_level
+            known = size if wrong.size == 0 else int(wrong[0]) + 1
+        for i, state in enumerate(states):
+            at = np.flatnonzero(level == i + 1)
+            if at.size:
+                a = at * M + arm[at]
+                self._fold(state, X[a], V[i][:, a], G[i][np.ix_(a, a)], reward[a])
+        self.arms[k0:k0 + size], self.levels[k0:k0 + size] = arm, level
+        self.k += size
+        self.cost["gram"] += size
+
+    @staticmethod
+    def _fold(state: Level, X: Array, V: Array, G: Array, r: Array) -> None:
+        """Learn the rows of X: one product updates the inverse (Woodbury)."""
+        n = len(X)
+        root = np.linalg.cholesky(np.eye(n) + G)
+        W = np.linalg.solve(root, V.T)
+        state.U += X.T @ X
+        state.b += X.T @ r
+        state.inverse -= W.T @ W
+        state.learned += n
+        state.folded += n
+        state.narrow[:] = 0.0
+        if state.folded >= 1024:
+            state.renew(same=True)
+        else:
+            state.theta = state.inverse @ state.b
+
+    # -- certified stretches ------------------------------------------------------------------
+
+    def stretch(self, size: int) -> int:
+        """Prove as many of the next ``size`` rounds as possible; returns how many were played."""
+        k0, size = self.k, min(size, self.rounds - self.k)
+        states = self._states(k0 + size)
+        here, local = _localise(self.contexts[k0:k0 + size], len(self.points))
+        mean = np.stack([self.points[here] @ s.theta for s in states])
+        for s in states:
+            self._measure(s, here[s.narrow[here] < 0.8 * s.wide[here]])
+        k = np.arange(k0 + 1, k0 + size + 1)
+        guess = np.stack([(0.5 * (s.wide[here] + s.narrow[here])) ** 2 for s in states])
+        arm, level = self._choose(k, mean[:, local].transpose(1, 0, 2), guess[:, local].transpose(1, 0, 2))
+        known = 0  # rounds before this one are settled
+        doubtful, whole = 0, False
+        lessons: list[Learned | None] = [None] * len(states)
+        for attempt in range(8):
+            self.cost["pass"] += 1
+            lessons = [self._lessons(s, mean[i], here, local, arm, level == i + 1, lessons[i])
+                       for i, s in enumerate(states)]
+            if any(item is not None and item.rho > 4.0 for item in lessons):
+                known = 0 if attempt == 0 else known
+                break
+            new_arm, new_level, limit, n = self._evaluate(
+                k, known, states, lessons, mean, here, local)
+            doubtful = max(doubtful, n)
+            wrong = np.flatnonzero((new_arm[known:limit] != arm[known:limit])
+                                   | (new_level[known:limit] != level[known:limit]))
+            if wrong.size == 0:
+                known, whole = limit, limit == size
+                break
+            first = known + int(wrong[0])
+            arm[first:], level[first:] = new_arm[first:], new_level[first:]
+            known = first + 1
+        self.cost["stretch"] += 1
+        self.cost["doubtful"] += doubtful
+        if known:
+            self._commit(states, lessons, here, local, arm[:known], level[:known], whole)
+        self.passes, self.doubts = attempt + 1, doubtful
+        return known
+
+    def _measure(self, state: Level, which: Array) -> None:
+        if which.size:
+            state.measure(which)
+            self.work += which.size * 2e-5 * self.dim**2 / 512
+            self.cost["measured"] += which.size
+
+    def _lessons(self, state: Level, mean: Array, here: Array, local: Array, arm: Array,
+                 learns: Array, last: Learned | None) -> Learned | None:
+        """Collect what one level learns under the guess, and bound how far it can move."""
+        at = np.flatnonzero(learns)
+        if at.size == 0:
+            return None
+        point = local[at, arm[at]]
+        if last is not None and np.array_equal(at, last.at) and np.array_equal(point, last.point):
+            return last
+        which, slot = _distinct(point, len(here))
+        residual = self._rewards(self.k + at, here[point]) - mean[point]
+        rows = self.points[here[which]]
+        if last is None:
+            weighted = rows * np.sqrt(np.bincount(slot))[:, None]
+            A = weighted.T @ weighted
+            self._spend(len(rows), self.dim)
+        else:
+            change = np.bincount(point, minlength=len(here)) - np.bincount(
+                last.point, minlength=len(here))
+            some = np.flatnonzero(change)
+            moved = self.points[here[some]]
+            A = last.A + moved.T @ (change[some][:, None] * moved)
+            self._spend(2 * len(some), self.dim)
+        rho = _growth(state, A, None if last is None else last.rho)
+        self._spend(self.dim, self.dim)
+        push = self._push(state, rows, here[point], slot, residual)
+        return Learned(at, point, which, slot, residual, rows, A, rho, push)
+
+    def _spend(self, n: float, m: int) -> None:
+        """Note a product of n by m with m by d, in milliseconds."""
+        self.work += n * m * self.dim * 4e-8
+
+    def _push(self, state: Level, rows: Array, point: Array, slot: Array, residual: Array) -> Push:
+        r"""Bounds on the move of the estimate.
+
+        :math:`U_k(\theta_k-\theta_0)=g_k=\sum x_ie_i` and :math:`U_k\succeq U_0` give
+        :math:`\|\theta_k-\theta_0\|_{U_k}\le\|g_k\|_{U_0^{-1}}`, computed after every few lessons and
+        bridged by the triangle inequality.
+        """
+        n = residual.size
+        groups = min(n, max(16, min(256, n // 8)))
+        edge = np.linspace(0, n, groups + 1).astype(np.int64)
+        group = np.searchsorted(edge, np.arange(n), side="right") - 1
+        if n < len(rows) * groups * 0.015:
+            sums = np.add.reduceat(self.points[point] * residual[:, None], edge[:-1], axis=0)
+            g = np.cumsum(sums, axis=0)
+            self.work += n * 1.5e-3
+        else:
+            key = slot * groups + group
+            weight = np.bincount(key, weights=residual, minlength=len(rows) * groups)
+            g = np.cumsum(weight.reshape(len(rows), groups), axis=1).T @ rows
+            self._spend(len(rows), groups)
+        move = g @ state.inverse
+        self._spend(groups, self.dim)
+        norm = np.sqrt(np.maximum(np.einsum("nd,nd->n", g, move), 0.0))
+        norm = np.concatenate([[0.0], norm])
+        theta = np.vstack([state.theta, state.theta + move])
+        walk = np.concatenate([[0.0], np.cumsum(np.abs(residual) * state.wide[point])])
+        group = np.append(group, groups - 1)
+        ahead, behind = walk - walk[edge[group]], walk[edge[group + 1]] - walk
+        far = np.minimum(norm[group] + ahead, norm[group + 1] + behind)
+        back = behind < ahead
+        step = np.where(back, behind, ahead)
+        return Push(far * (1.0 + 1e-9) + 1e-12, group + back, step, theta)
+
+    def _evaluate(self, k: Array, known: int, states: list[Level], lessons: list[Learned | None],
+                  mean: Array, here: Array, local: Array) -> tuple[Array, Array, int, int]:
+        """F(h) on rounds ``known:``; also the first round left undecided, and how many were hard."""
+        size = len(k)
+        arm, level = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        todo = np.arange(known, size)
+        box = self._box(todo, states, lessons, mean, here, local)
+        seen = self._certify(k[todo], box)
+        arm[todo], level[todo] = seen.arm, seen.level
+        self.cost["certified"] += int((seen.doubt == 0).sum())
+        hard = np.flatnonzero(seen.doubt)
+        for i, state in enumerate(states):  # sharper widths at the start of the stretch
+            near = here[np.unique(local[todo[seen.doubt == i + 1]])]
+            self._measure(state, near[state.narrow[near] < state.wide[near]])
+        todo = todo[hard]
+        box = self._box(todo, states, lessons, mean, here, local)
+        for i in range(len(states)):
+            if lessons[i] is not None:
+                rows = np.flatnonzero((seen.doubt[hard] == i + 1) & seen.score[hard])
+                self._nearby(lessons[i], todo, rows, i, box, here, local)
+        order = np.full((todo.size, len(states)), -1)
+        seen = self._certify(k[todo], box)
+        self.cost["refined"] += int((seen.doubt > 0).sum())
+        while True:
+            arm[todo], level[todo] = seen.arm, seen.level
+            again = seen.doubt > 0
+            if not again.any():
+                return arm, level, size, hard.size
+            todo, order = todo[again], order[again]
+            box = Enclosure(*(part[again] for part in box))
+            doubt, arms = seen.doubt[again], seen.arms[again]
+            if (order[np.arange(todo.size), doubt - 1] >= 24).any():
+                break
+            for i, state in enumerate(states):
+                rows = np.flatnonzero(doubt == i + 1)
+                if rows.size == 0:
+                    continue
+                if lessons[i] is None:  # nothing moves here: the values are exact already
+                    order[rows, i] = 24
+                    continue
+                step = int(order[rows, i].max())
+                step = {-1: 0, 0: 2, 2: 8}.get(step, 24)
+                order[rows, i] = step
+                self._refine(state, lessons[i], step, todo, rows, arms, i, box, mean[i], here, local)
+            seen = self._certify(k[todo], box)
+        return self._settle(k, todo, states, lessons, box, order, mean, here, local, arm, level,
+                            hard.size)
+
+    def _settle(self, k: Array, todo: Array, states: list[Level], lessons: list[Learned | None],
+                box: Enclosure, order: Array, mean: Array, here: Array, local: Array,
+                arm: Array, level: Array, hard: int) -> tuple[Array, Array, int, int]:
+        """Leave what intervals cannot tell apart (ties, thresholds met) to the policy itself."""
+        for i, state in enumerate(states):
+            if lessons[i] is not None:
+                rows, both = np.arange(todo.size), np.ones((todo.size, local.shape[1]), bool)
+                self._refine(state, lessons[i], 24, todo, rows, both, i, box, mean[i], here, local)
+        self.cost["exact"] += todo.size
+        middle = 0.5 * (box.mean_low + box.mean_high)
+        width = 0.5 * (box.width_low + box.width_high)
+        arm[todo], level[todo] = self._choose(k[todo], middle, width * width)
+        loose = np.maximum(box.mean_high - box.mean_low, box.width_high - box.width_low)
+        open_ = loose.reshape(len(todo), -1).max(-1) > EXACT
+        limit = int(todo[open_].min()) if open_.any() else len(k)
+        return arm, level, limit, hard
+
+    def _box(self, todo: Array, states: list[Level], lessons: list[Learned | None], mean: Array,
+             here: Array, local: Array) -> Enclosure:
+        r"""First enclosure: :math:`|x\cdot(\theta_k-\theta_0)|\le w_0(x)\|\theta_k-\theta_0\|_{U_k}`
+        and :math:`w_0/\sqrt{1+\rho}\le w_k\le w_0`."""
+        shape = (todo.size, len(states), local.shape[1])
+        out = Enclosure(*(np.empty(shape) for _ in range(4)))
+        for i, state in enumerate(states):
+            points = local[todo]
+            m, wide, narrow = mean[i][points], state.wide[here][points], state.narrow[here][points]
+            slack, shrink = 0.0, 1.0
+            if lessons[i] is not None:
+                before = np.searchsorted(lessons[i].at, todo)
+                slack = wide * lessons[i].push.far[before][:, None]
+                shrink = 1.0 / np.sqrt(1.0 + lessons[i].rho)
+            out.mean_low[:, i], out.mean_high[:, i] = m - slack, m + slack
+            out.width_low[:, i], out.width_high[:, i] = narrow * shrink, wide
+        return out
+
+    def _refine(self, state: Level, lesson: Learned, order: int, todo: Array, rows: Array,
+                arms: Array, i: int, box: Enclosure, mean: Array, here: Array,
+                local: Array) -> None:
+        r"""Tighter enclosures by the series :math:`(I+B)^{-1}=I-B+B^2-\dots`.
+
+        In the coordinates :math:`z=U_0^{-1/2}x` the state before round k is
+        :math:`U_0^{1/2}(I+B)U_0^{1/2}` with :math:`B=\sum z_iz_i^\top\succeq0`.  With moments
+        :math:`\mu_j=z^\top B^jz`, sums :math:`\sum_{j\le J}(-1)^j\mu_j` lie above :math:`w_k^2` for even
+        and below it for odd :math:`J`, because the remainder is
+        :math:`(-1)^{J+1}z^\top B^{J+1}(I+B)^{-1}z`.  The mean is
+        :math:`m_0+g_k\cdot\sum_{j\le J}U_0^{-1/2}(-B)^jz` up to :math:`\|g_k\|_{U_0^{-1}}\|B^{J+1}z\|`.
+        """
+        rho = lesson.rho
+        chunk = max(8, int(2e6) // max(1, len(lesson.rows)))
+        for start in range(0, rows.size, chunk):
+            part = rows[start:start + chunk]
+            r = todo[part]
+            C, E = _tallies(lesson, r)
+            which, arm = np.nonzero(arms[part])
+            if which.size > r.size:  # more than one arm of some round
+                C, E = C[:, which], E[:, which]
+            point = local[r[which], arm]
+            X = self.points[here[point]].T
+            q = state.inverse @ X
+            self._spend(self.dim, point.size)
+            far = lesson.push.far[np.searchsorted(lesson.at, r[which])]
+            m = mean[point]
+            even = total = np.einsum("dn,dn->n", X, q)
+            low, high = np.zeros(point.size), total
+            for j in range(order + 1):
+                H = lesson.rows @ q
+                self._spend(1.5 * len(C), point.size)
+                CH = C * H
+                m = m + (-1) ** j * np.einsum("pn,pn->n", E, H)
+                odd = np.einsum("pn,pn->n", CH, H)
+                high = np.minimum(high, total - odd / (1.0 + rho))
+                total = total - odd
+                low = np.maximum(low, total)
+                if j == order or even.max(initial=0.0) <= 1e-30:
+                    break
+                v = lesson.rows.T @ CH
+                q = state.inverse @ v
+                self._spend(len(C) + self.dim, point.size)
+                even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
+                low = np.maximum(low, total + even / (1.0 + rho))
+                total = total + even
+                high = np.minimum(high, total)
+            slack = far * rho * np.sqrt(np.maximum(even, 0.0))
+            low = np.minimum(low, high)
+            at = (part[which], i, arm)
+            box.mean_low[at], box.mean_high[at] = m - slack, m + slack
+            box.width_low[at] = np.sqrt(np.maximum(low, 0.0))
+            box.width_high[at] = np.sqrt(np.maximum(high, 0.0))
+
+    def _nearby(self, lesson: Learned, todo: Array, rows: Array, i: int, box: Enclosure,
+                here: Array, local: Array) -> None:
+        r"""Means from the nearest :math:`\theta_0+U_0^{-1}g`, one inner product each.
+
+        :math:`|x\cdot(U_k^{-1}-U_0^{-1})g|\le\sqrt{w_0^2-w_k^2}\sqrt{\|g\|_{U_0^{-1}}^2-\|g\|_{U_k^{-1}}^2}`
+        by Cauchy-Schwarz for the semi-definite :math:`U_0^{-1}-U_k^{-1}`, and each root is at most
+        :math:`\sqrt{\rho/(1+\rho)}` times the norm before.
+        """
+        if rows.size == 0:
+            return
+        before = np.searchsorted(lesson.at, todo[rows])
+        push, shape = lesson.push, (rows.size, local.shape[1])
+        x = self.points[here[local[todo[rows]]]]
+        m = np.einsum("rmd,rd->rm", x, push.theta[push.group[before]])
+        self.work += x.shape[0] * 4e-3
+        error = push.far[before] * lesson.rho / (1.0 + lesson.rho) + push.step[before]
+        slack = box.width_high[rows, i] * error[:, None] + 1e-12
+        assert m.shape == shape
+        box.mean_low[rows, i] = np.maximum(box.mean_low[rows, i], m - slack)
+        box.mean_high[rows, i] = np.minimum(box.mean_high[rows, i], m + slack)
+
+    def _commit(self, states: list[Level], lessons: list[Learned | None], here: Array,
+                local: Array, arm: Array, level: Array, whole: bool) -> None:
+        """Learn the settled rounds in one product and compute the inverse anew."""
+        n = len(arm)
+        for i, state in enumerate(states):
+            at = np.flatnonzero(level == i + 1)
+            if at.size == 0:
+                continue
+            lesson = lessons[i]
+            point = here[local[at, arm[at]]]
+            if whole:
+                A, rho = lesson.A, lesson.rho
+            else:
+                distinct, slot = np.unique(point, return_inverse=True)
+                rows = self.points[distinct] * np.sqrt(np.bincount(slot))[:, None]
+                A = rows.T @ rows
+                rho = _growth(state, A)
+            total = np.bincount(point, weights=self._rewards(self.k + at, point))
+            played = np.flatnonzero(total)
+            state.narrow /= np.sqrt(1.0 + rho)
+            state.U += A
+            state.b += total[played] @ self.points[played]
+            state.learned += at.size
+            state.renew(same=False)
+        self.arms[self.k:self.k + n], self.levels[self.k:self.k + n] = arm, level
+        self.k += n
+
+    # -- the run ------------------------------------------------------------------------------
+
+    def run(self, opening: int = 1024, block: int = 64, report: Any = None) -> Trace:
+        """Play all rounds: Gram blocks while everything moves, then stretches that grow."""
+        size, patience, factor, last = 128, opening, 1.5, np.inf
+        if not isinstance(self.policy, (DSOFUL, SupLinUCB)):
+            patience = self.rounds  # no certificate: Gram blocks to the end
+        while self.k < self.rounds:
+            if patience > 0:
+                self.gram_block(block)
+                patience -= block
+                continue
+            asked = min(size, self.rounds - self.k)
+            before = self.work
+            done = self.stretch(size)
+            self.work += 15.0 * (self.dim / 512) ** 3 + 2.0 + 4e-4 * asked
+            if done < asked // 2:
+                size = max(64, size // 2)
+                patience = 256 if done < 64 else 0
+                last = np.inf
+            else:
+                price = (self.work - before) / done
+                if price > last:
+                    factor = 1.0 / factor
+                last = price
+                size = int(np.clip(size * factor, 64, 1 << 17))
+            if report is not None:
+                report(self)
+        return Trace(self.arms, self.levels, dict(self.cost))
+
+
+def applies(policy: Policy) -> bool:
+    """Whether a policy reads nothing but means and widths, and so can be played here."""
+    return policy.ridge and not policy.needs and not policy.fixed_arms
+
+
+def simulate_pool(problem: Pool, policies: tuple[Policy, ...], *, rounds: int,
+                  trials: tuple[int, ...], seed: int, noise: Array | None, checkpoints: Array,
+                  record: tuple[str, ...], xp: Any, dtype: str, bar: Any) -> Piece | None:
+    """Play policies on a pool, lane after lane; None where this engine does not apply."""
+    if "numpy" not in xp.__name__ or dtype != "float64" or not all(map(applies, policies)):
+        return None
+    levels = [policy.levels(problem.dim, rounds) for policy in policies]
+    piece = Piece.empty(
+        len(policies), len(trials), len(checkpoints), 2, max(levels), rounds, record)
+    points, reward = problem.points, problem.reward
+    norms = np.sqrt(np.einsum("nd,nd->n", points, points))
+    for t, trial in enumerate(trials):
+        shown = problem.contexts(seed, trial, rounds)
+        extra = _noise(problem, seed, trial, rounds, None if noise is None else noise[t])
+        for q, policy in enumerate(policies):
+            lane = Lane(points, reward, shown, policy, noise=extra, norms=norms)
+            _enter(piece, q, t, lane.run(), shown, reward, checkpoints)
+            piece.drift = max([piece.drift, *(s.drift for s in lane.states)])
+            bar.update(rounds)
+    return piece
+
+
+def _noise(problem: Pool, seed: int, trial: int, rounds: int, given: Array | None) -> Array | None:
+    if given is not None or problem.sigma == 0:
+        return given
+    return problem.sigma * generator(seed, "noise", problem.instance, trial).standard_normal(rounds)
+
+
+def _enter(piece: Piece, q: int, t: int, trace: Trace, shown: Array, reward: Array,
+           checkpoints: Array) -> None:
+    """Sort one lane's decisions into the piece."""
+    played = shown[np.arange(len(shown)), trace.arms]
+    wrong = np.cumsum(reward[played] < 1.0)[checkpoints - 1]
+    piece.plays[q, t, :, 0], piece.plays[q, t, :, 1] = checkpoints - wrong, wrong
+    for s in range(piece.learnt.shape[-1]):
+        piece.learnt[q, t, :, s] = np.cumsum(trace.levels == s + 1)[checkpoints - 1]
+    skipped = np.flatnonzero(trace.levels == 0)
+    piece.first_skip[q, t] = skipped[0] + 1 if skipped.size else 0
+    piece.last_arm[q, t] = int(reward[played[-1]] < 1.0)
+    if piece.arms is not None:
+        piece.arms[q, t] = trace.arms
+    if piece.levels is not None:
+        piece.levels[q, t] = trace.levels
+
+
+def _condition(G: Array, mean: Array, reward: Array, a: Array) -> tuple[Array, Array]:
+    root = np.linalg.cholesky(np.eye(a.size) + G[np.ix_(a, a)])
+    both = np.linalg.solve(root, np.column_stack([G[a], reward[a] - mean[a]]))
+    return both[:, :-1], both[:, -1]
+
+
+def _distinct(index: Array, size: int) -> tuple[Array, Array]:
+    """Sorted distinct values of small integers, and each one's position among them."""
+    mark = np.zeros(size, bool)
+    mark[index] = True
+    place = np.cumsum(mark) - 1
+    return np.flatnonzero(mark), place[index]
+
+
+def _localise(contexts: Array, size: int) -> tuple[Array, Array]:
+    here, local = _distinct(contexts.ravel(), size)
+    return here, local.reshape(contexts.shape)
+
+
+def _growth(state: Level, A: Array, last: float | None = None) -> float:
+    """A number rho with A <= rho U: guessed by power iteration, proved by Cholesky."""
+    rho = last
+    if rho is None:
+        v = np.ones(len(A))
+        for _ in range(8):
+            w = state.inverse @ (A @ v)
+            size = np.linalg.norm(w)
+            v = w / max(size, 1e-300)
+        rho = 1.1 * size + 1e-12
+    while not is_positive(rho * state.U - A):
+        rho *= 1.2
+    return float(rho)
+
+
+def _tallies(lesson: Learned, rounds: Array) -> tuple[Array, Array]:
+    """How often each distinct point was learnt before each of ``rounds``, and its residual sums."""
+    n, D = len(lesson.which), rounds.size
+    slot = np.searchsorted(rounds, lesson.at, side="right")
+    use = slot < D
+    key = lesson.slot[use] * D + slot[use]
+    C = np.cumsum(np.bincount(key, minlength=n * D).reshape(n, D), axis=1).astype(float)
+    E = np.cumsum(
+        np.bincount(key, weights=lesson.residual[use], minlength=n * D).reshape(n, D), axis=1)
+    return C, E
