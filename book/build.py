@@ -15,8 +15,6 @@ where Sphinx will look for them. A chapter that raises stops the build with its 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -29,8 +27,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
+sys.path.insert(0, str(ROOT / "book"))
 
 from cachekey import cache_folder  # noqa: E402
+from export import run_export  # noqa: E402
 
 # In a page built alone, references to pages that are not there are no fault of the page.
 ABSENT = re.compile(
@@ -197,49 +197,8 @@ def export_notebooks(root: Path = ROOT) -> int:
     (out / "_config.yml").write_text(yaml.safe_dump(config, allow_unicode=True))
     arguments = ["--config", str(out / "_config.yml"), "--path-output", str(out)]
     arguments += ["--builder", "custom", "--custom-builder", "jupyter"]
-    code = subprocess.run(jupyter_book(arguments, root), cwd=root, check=False).returncode
-    if code:
-        return code
-    target = root / "_build" / "notebooks"
-    for path in chapters(root):
-        made = out / "_build" / "jupyter" / "notebooks" / f"{path.stem}.ipynb"
-        notebook = plain_notebook(
-            json.loads(made.read_text("utf8")), path.stem, config["sphinx"]["config"]["repository"]
-        )
-        target.mkdir(parents=True, exist_ok=True)
-        (target / made.name).write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
-    print(f"plain notebooks: {os.path.relpath(target, Path.cwd())}")
-    return 0
-
-
-INSTALL = """\
-# Outside the project (on Colab, say) this fetches it; inside it, nothing happens.
-import importlib.util
-import sys
-
-if importlib.util.find_spec("banditlib") is None:
-    !git clone -q --depth 1 {repository} project
-    %pip install -q "./project[paper]" mpmath python-flint scikit-learn
-    sys.path.insert(0, "project")
-    %cd -q project/notebooks
-"""
-
-
-def plain_notebook(notebook: dict[str, Any], name: str, repository: str) -> dict[str, Any]:
-    """Add the cell that fetches the package, drop outputs, and give cells stable ids."""
-    cells = [dict(cell) for cell in notebook["cells"]]
-    if repository:
-        source = INSTALL.format(repository=repository)
-        cells.insert(0, {"cell_type": "code", "metadata": {}, "source": source})
-    for number, cell in enumerate(cells):
-        cell["id"] = hashlib.sha256(f"{name}/{number}".encode()).hexdigest()[:8]
-        if cell["cell_type"] == "code":
-            cell.update(outputs=[], execution_count=None)
-        else:
-            text = "".join(cell["source"]).replace("**Proof.**\n\nProof. ", "**Proof.** ")
-            cell["source"] = re.sub(r"(?m)^# (What you need to know first)$", r"**\1**", text)
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    repository = config["sphinx"]["config"]["repository"].rstrip("/")
+    return run_export(root, jupyter_book(arguments, root), chapters(root), repository)
 
 
 def check_links(root: Path = ROOT) -> int:

@@ -358,7 +358,7 @@ def small_copy(target: Path, cell: str = "", repository: str = "") -> Path:
         shutil.copy(ROOT / name, target / name)
     for name in ("book/_ext", "book/_static", "book/claims", "banditlib"):
         shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("book/build.py", "book/references.bib", "book/bibliography.md"):
+    for name in ("book/build.py", "book/export.py", "book/references.bib", "book/bibliography.md"):
         shutil.copy(ROOT / name, target / name)
     config = (target / "_config.yml").read_text("utf8")
     assert 'repository: ""' in config

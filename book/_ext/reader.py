@@ -1,0 +1,148 @@
+"""What a reader likes to know about a page: how long it takes to read, and how long it took to run.
+
+- Under the title of every chapter stands its reading time, counted from its words, formulas and
+  figures.
+- ``{execution-times}`` is the table of how long each chapter ran when it was last executed.
+- For the exported notebooks the numbers of figures are written beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+TIMES_PAGE = "book/execution-times"
+
+# A reader of mathematics: words per minute, and seconds for each displayed formula and figure.
+WORDS, FORMULA, FIGURE = 180, 8.0, 20.0
+
+
+def count(doctree: nodes.document) -> tuple[int, int, int]:
+    """Words of prose, displayed formulas and figures of a page."""
+    words = 0
+    for text in doctree.findall(nodes.Text):
+        if not inside(text, (nodes.literal_block, nodes.math_block, nodes.raw, nodes.comment)):
+            words += len(text.astext().split())
+    formulas = sum(1 for _ in doctree.findall(nodes.math_block))
+    figures = sum(1 for _ in doctree.findall(nodes.figure))
+    return words, formulas, figures
+
+
+def inside(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
+    """Say whether `node` lies in a node of one of these kinds."""
+    parent = node.parent
+    while parent is not None:
+        if isinstance(parent, kinds):
+            return True
+        parent = parent.parent
+    return False
+
+
+def minutes(words: int, formulas: int, figures: int) -> int:
+    """Reading time in whole minutes, at least one."""
+    return max(1, math.ceil(words / WORDS + (FORMULA * formulas + FIGURE * figures) / 60))
+
+
+def say_reading_time(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put the reading time under the title of a chapter."""
+    title = next(doctree.findall(nodes.title), None)
+    if app.builder.format != "html" or not docname.startswith("notebooks/") or title is None:
+        return
+    time = minutes(*count(doctree))
+    text = f"About {time} minute{'s' if time > 1 else ''} to read"
+    line = nodes.paragraph("", text, classes=["reading-time"])
+    title.parent.insert(title.parent.index(title) + 1, line)
+
+
+class times_table(nodes.General, nodes.Element):
+    """Stands for the table of execution times until every chapter has been run."""
+
+
+class ExecutionTimes(SphinxDirective):
+    """``{execution-times}``: how long each chapter ran."""
+
+    def run(self) -> list[nodes.Node]:
+        return [times_table()]
+
+
+def recorded(folder: Path) -> dict[str, float]:
+    """Seconds by chapter, as the cache of executed chapters has them."""
+    if not (folder / "global.db").exists():
+        return {}
+    from jupyter_cache import get_cache
+
+    records = sorted(get_cache(str(folder)).list_cache_records(), key=lambda r: r.created)
+    return {
+        Path(record.uri).stem: float(record.data["execution_seconds"])
+        for record in records
+        if record.data.get("execution_seconds") is not None
+    }
+
+
+def row(*cells: nodes.Node | str) -> nodes.row:
+    """A row of a table."""
+    out = nodes.row()
+    for cell in cells:
+        content = nodes.Text(cell) if isinstance(cell, str) else cell
+        out += nodes.entry("", nodes.paragraph("", "", content))
+    return out
+
+
+def fill_times(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Replace the placeholder by the table."""
+    for place in list(doctree.findall(times_table)):
+        seconds = recorded(Path(app.config.nb_execution_cache_path))
+        pages = [name for name in app.env.toctree_includes.get(app.config.root_doc, [])]
+        pages = [name for name in pages if name.startswith("notebooks/")]
+        rows, known = [], []
+        for name in pages:
+            title = app.env.titles[name].astext()
+            uri = app.builder.get_relative_uri(docname, name)
+            link = nodes.reference("", title, refuri=uri, internal=True)
+            time = seconds.get(Path(name).name)
+            known += [] if time is None else [time]
+            rows.append(row(link, "not recorded" if time is None else f"{time:.1f} s"))
+        rows.append(row(nodes.strong("", "All chapters"), nodes.strong("", f"{sum(known):.0f} s")))
+        table = nodes.table(classes=["execution-times"])
+        group = nodes.tgroup(cols=2)
+        table += group
+        group += [nodes.colspec(colwidth=70), nodes.colspec(colwidth=30)]
+        group += nodes.thead("", row("Chapter", "Time"))
+        group += nodes.tbody("", *rows)
+        machine = f"{platform.system()} on {platform.machine()}, Python {platform.python_version()}"
+        place.replace_self([table, nodes.paragraph("", f"Machine of the last build: {machine}.")])
+
+
+def always_fresh(app: Sphinx, env: Any, added: set[str], *_: Any) -> list[str]:
+    """The times may have changed although the page's text has not."""
+    return [TIMES_PAGE] if TIMES_PAGE in env.found_docs else []
+
+
+def write_figure_numbers(app: Sphinx, error: Exception | None) -> None:
+    """Tell the export which figure has which number."""
+    if error is None and app.builder.name == "jupyter":
+        numbers = {
+            page: {name: ".".join(map(str, number)) for name, number in kinds["figure"].items()}
+            for page, kinds in app.env.toc_fignumbers.items()
+            if "figure" in kinds
+        }
+        (Path(app.outdir) / "figure-numbers.json").write_text(json.dumps(numbers), "utf8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.add_node(times_table)
+    app.add_directive("execution-times", ExecutionTimes)
+    app.connect("env-get-outdated", always_fresh)
+    app.connect("doctree-resolved", say_reading_time)
+    app.connect("doctree-resolved", fill_times)
+    app.connect("build-finished", write_figure_numbers)
+    app.add_css_file("reader.css")
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,217 @@
+"""Plain notebooks for Colab, made from the chapters.
+
+sphinx-tojupyter turns a chapter into a notebook in which numbers of statements, citations and
+quoted results are resolved. What it leaves out is added here: a cell that installs the package,
+captions, folded cells, targets for references, links that lead somewhere, and the list of what the
+chapter cites.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+Cell = dict[str, Any]
+
+# The branch that the site's workflow fills with the notebooks.
+BRANCH = "notebooks"
+
+INSTALL = """\
+# @title Get the package (needed once on Colab; elsewhere, where it is installed, nothing happens)
+import importlib.util
+import os
+import sys
+
+if importlib.util.find_spec("banditlib") is None:
+    !git clone --quiet --depth 1 {repository} project
+    %pip install --quiet "./project[paper,chapters]"
+    sys.path.insert(0, os.path.abspath("project"))
+    %cd -q project/notebooks
+"""
+
+TITLES = {"hide-cell": "Solution", "hide-input": "Code", "hide-output": ""}
+VERDICT = re.compile(
+    r"(?m)^(✓ holds|↻ holds with repair|✗ false as stated|– not testable here)"
+    r" (proved|derived|checked by run|cited) · "
+)
+LINK = re.compile(
+    r"\[((?:[^\[\]]|\\\[|\\\])*)\]\((?P<page>[^()\s#]*\.ipynb)?(?P<anchor>#[^()\s]*)?\)"
+)
+ROLE = re.compile(r"\{[\w:-]+\}`([^`<]*?)\s*(?:<[^`>]*>)?`")
+
+
+def run_export(root: Path, command: Iterable[str], pages: list[Path], repository: str) -> int:
+    """Call the builder `command`, then finish its notebooks into ``_build/notebooks``."""
+    code = subprocess.run(list(command), cwd=root, check=False).returncode
+    if code:
+        return code
+    made = root / "_build" / "export" / "_build" / "jupyter"
+    numbers = json.loads((made / "figure-numbers.json").read_text("utf8"))
+    references = Bibliography(root / "book" / "references.bib")
+    target = root / "_build" / "notebooks"
+    target.mkdir(parents=True, exist_ok=True)
+    for path in pages:
+        notebook = finish(
+            json.loads((made / "notebooks" / f"{path.stem}.ipynb").read_text("utf8")),
+            path,
+            repository,
+            numbers.get(f"notebooks/{path.stem}", {}),
+            references,
+        )
+        text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+        (target / f"{path.stem}.ipynb").write_text(text, "utf8")
+    print(f"plain notebooks: {os.path.relpath(target, Path.cwd())}")
+    return 0
+
+
+class Bibliography:
+    """The book's references as lines of text, by key."""
+
+    def __init__(self, path: Path) -> None:
+        from pybtex.database import parse_file
+
+        self.database = parse_file(str(path))
+
+    def lines(self, keys: Iterable[str]) -> list[str]:
+        """One Markdown line for each of `keys`, in order of author and year."""
+        from pybtex.plugin import find_plugin
+
+        style = find_plugin("pybtex.style.formatting", "plain")()
+        backend = find_plugin("pybtex.backends", "markdown")()
+        wanted = [key for key in dict.fromkeys(keys) if key in self.database.entries]
+        shown = style.format_bibliography(self.database, wanted)
+        return [" ".join(entry.text.render(backend).split()) for entry in shown]
+
+
+def finish(
+    notebook: dict[str, Any],
+    path: Path,
+    repository: str,
+    numbers: dict[str, str],
+    references: Bibliography | None,
+) -> dict[str, Any]:
+    """Return the exported `notebook` of the chapter `path` as a reader elsewhere needs it."""
+    source = path.read_text("utf8")
+    cells = with_captions(notebook["cells"], source_cells(path), numbers)
+    cells = [tidy(cell, repository, path.stem) for cell in cells]
+    add_targets(cells)
+    cites = re.findall(r"\{cite[^}]*\}`([^`]*)`", source)
+    keys = [key.strip() for text in cites for key in text.split(",")]
+    if references is not None and (lines := references.lines(keys)):
+        listing = "\n".join(f"- {line}" for line in lines)
+        text = f"<a id='references'></a>\n## References\n\n{listing}"
+        cells.append({"cell_type": "markdown", "metadata": {}, "source": text})
+    if repository:
+        text = INSTALL.format(repository=repository)
+        install = {"cell_type": "code", "metadata": folded("hide-input"), "source": text}
+        cells.insert(0, install)
+    cells = [dict(cell) for cell in cells if "".join(cell["source"]).strip()]
+    for number, cell in enumerate(cells):
+        cell["id"] = hashlib.sha256(f"{path.stem}/{number}".encode()).hexdigest()[:8]
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def source_cells(path: Path) -> list[Cell]:
+    """The code cells of a chapter, with their options."""
+    from myst_nb.core.read import read_myst_markdown_notebook
+
+    read = read_myst_markdown_notebook(path.read_text("utf8"), config=None, path=path)
+    return [cell for cell in read.cells if cell.cell_type == "code"]
+
+
+def folded(tag: str) -> dict[str, Any]:
+    """Metadata with which both JupyterLab and Colab fold a cell's code."""
+    hidden: dict[str, bool] = {}
+    if tag in ("hide-input", "hide-cell"):
+        hidden["source_hidden"] = True
+    if tag in ("hide-output", "hide-cell"):
+        hidden["outputs_hidden"] = True
+    return {"jupyter": hidden, "cellView": "form"} if hidden else {}
+
+
+def with_captions(cells: list[Cell], sources: list[Cell], numbers: dict[str, str]) -> list[Cell]:
+    """Fold what the chapter folds, and put a caption under every numbered figure."""
+    out: list[Cell] = []
+    waiting = list(sources)
+    for cell in cells:
+        text = "".join(cell["source"])
+        out.append({**cell, "metadata": {}, "source": text})
+        if cell["cell_type"] != "code":
+            continue
+        if not waiting or waiting[0]["source"].strip() != text.strip():
+            raise ValueError(f"export: a code cell of the chapter is missing before: {text[:60]!r}")
+        options = waiting.pop(0)["metadata"]
+        tag = next((tag for tag in options.get("tags", []) if tag in TITLES), "")
+        figure = options.get("mystnb", {}).get("figure", {})
+        number = f"Figure {numbers[figure['name']]}" if figure.get("name") in numbers else ""
+        title = (
+            f"Code of {number.lower()}" if number and tag == "hide-input" else TITLES.get(tag, "")
+        )
+        out[-1]["metadata"] = folded(tag)
+        if title:
+            out[-1]["source"] = f"# @title {title}\n{text}"
+        if figure.get("caption"):
+            caption = ROLE.sub(r"\1", figure["caption"].strip())
+            anchor = f"<a id='{figure['name']}'></a>\n" if "name" in figure else ""
+            label = f"**{number}.** " if number else ""
+            source = f"{anchor}{label}{caption}"
+            out.append({"cell_type": "markdown", "metadata": {}, "source": source})
+    if waiting:
+        raise ValueError(f"export: {len(waiting)} code cells of the chapter are missing at the end")
+    return out
+
+
+def tidy(cell: Cell, repository: str, name: str) -> Cell:
+    """Make the text of a Markdown cell readable away from the site."""
+    if cell["cell_type"] == "code":
+        return cell
+    text = cell["source"].replace("**Proof.**\n\nProof. ", "**Proof.** ")
+    text = re.sub(r"(?m)^# (What you need to know first)$", r"**\1**", text)
+    text = VERDICT.sub(r"**\1** · \2 · ", text)
+    return {**cell, "source": LINK.sub(lambda match: link(match, repository, name), text)}
+
+
+def link(match: re.Match[str], repository: str, name: str) -> str:
+    """Send a link to another page where it can be read; without a repository, drop it."""
+    text, page, anchor = match[1], match["page"], match["anchor"] or ""
+    if not page:
+        return match[0]
+    stem = page.rsplit("/", 1)[-1].removesuffix(".ipynb")
+    if stem == "bibliography":
+        return f"[{text}](#references)"
+    if stem == name:
+        return f"[{text}]({anchor})"
+    if not repository:
+        return text
+    if page.startswith("../book/"):
+        file = f"book/claims/parts/{name}.yml" if stem == "claims-ledger" else f"book/{stem}.md"
+        return f"[{text}]({repository}/blob/main/{file})"
+    if "://github.com/" not in repository:
+        return f"[{text}]({stem}.ipynb{anchor})"
+    where = repository.split("://github.com/")[1]
+    host = "https://colab.research.google.com/github"
+    return f"[{text}]({host}/{where}/blob/{BRANCH}/notebooks/{stem}.ipynb{anchor})"
+
+
+def add_targets(cells: list[Cell]) -> None:
+    """Give statements the anchors by which the notebook's own links call them."""
+    markdown = [cell for cell in cells if cell["cell_type"] == "markdown"]
+    labels = {
+        found[1]: found[2]
+        for cell in markdown
+        for found in re.finditer(r"\[([A-Z][a-z]+ \d+(?:\.\d+)*)\]\(#([\w-]+)\)", cell["source"])
+    }
+    for cell in markdown:
+        title = re.match(r"\s*\*\*([A-Z][a-z]+ \d+(?:\.\d+)*)\*\*", cell["source"])
+        if title and title[1] in labels:
+            cell["source"] = f"<a id='{labels[title[1]]}'></a>\n{cell['source'].lstrip()}"
