@@ -22,8 +22,13 @@ from numpy.typing import NDArray
 
 import banditlib as bl
 from banditlib.paper.experiments import (
-    Experiment, Family, Rendered, cell_config, register, results_folder,
-)  # fmt: skip
+    Experiment,
+    Family,
+    Rendered,
+    cell_config,
+    register,
+    results_folder,
+)
 from banditlib.paper.results import Arrays, Cell, Config, Packed, read_pack
 from banditlib.problems import FixedArms, generator
 
@@ -31,7 +36,7 @@ ARMS, CAP, SIGMA, BETA, LAM = 50, 0.3, 0.25, 1.0, 1.0
 DIM, DELTA = 8, 0.2  # where the planes cross
 RATIOS = (0.0, *(round(2.0**e, 4) for e in (-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 4)))
 DIMS = (3, 4, 5, 6, 8, 10, 12, 16)
-DELTAS = (0.05, 0.1, 0.2, 0.35, 0.5)
+DELTAS = (0.05, 0.1, 0.2, 0.4)
 KINDS = ("random", "adversarial")
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 DS = tuple(f"DS-OFUL {g:g}" for g in MULTIPLES)
@@ -143,19 +148,19 @@ def cells(scale: str) -> list[Config]:
     if scale == "smoke":
         some = points((4, 8), (DELTA,), (0.0, 1.0, 4.0))
         return [cell(*p, name, 4, 2, (500, 1000, 1800, 2000)) for p in some for name in POLICIES]
-    by_d = points(DIMS, (DELTA,), RATIOS)
-    by_Delta = points((DIM,), [D for D in DELTAS if D != DELTA], RATIOS)
-    least_squares = POLICIES[:-1]
-    levels = [p for p in by_d if p[3] == KINDS[1] or p[2] == 0 or p[0] in SUP_RANDOM_DIMS]
-    return [
-        *(cell(*p, name) for p in by_d for name in least_squares),
-        *(cell(*p, "SupLinUCB", trials=FEW) for p in sorted(levels, key=lambda p: p[3])),
-        *(cell(*p, name, trials=FEW) for p in by_Delta for name in least_squares),
-    ]
+    out: list[Config] = []
+    for d in (8, 4, 16, 6, 12, 3, 10, 5):
+        here = points((d,), (DELTA,), RATIOS)
+        out += [cell(*p, name) for p in here for name in POLICIES[:-1]]
+        kinds = KINDS if d == DIM else KINDS[1:]
+        if d in SUP_DIMS:
+            out += [cell(*p, "SupLinUCB", trials=FEW) for p in here if p[3] in kinds or p[2] == 0]
+    others = points((DIM,), [Delta for Delta in DELTAS if Delta != DELTA], RATIOS)
+    return out + [cell(*p, name, trials=FEW) for p in others for name in POLICIES[:-1]]
 
 
 FEW = 2  # trials by instance where a point costs most: SupLinUCB, and the plane over Δ
-SUP_RANDOM_DIMS = (8,)
+SUP_DIMS = (4, 8, 16)
 
 
 @functools.lru_cache(maxsize=32)
