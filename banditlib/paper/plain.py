@@ -1,7 +1,9 @@
 """Every row of Table 1 as a plain loop, one run at a time: to be timed, and to check the engine.
 
-Each loop follows the pseudocode: it inverts :math:`U` anew whenever something was learnt, scores all arms in every
-round, and shares no code with the engine.  ``python -m banditlib.paper.plain`` times them in alternation.
+Each loop follows the pseudocode: it inverts :math:`U` anew whenever something was learnt, scores
+all arms in every
+round, and shares no code with the engine.  ``python -m banditlib.paper.plain`` times them in
+alternation.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ def first_best(score: Floats) -> int:
 
 class Regression:
     """U, its inverse and θ of one set of learnt rounds, on arms X (N, d)."""
+
+    V: Floats
+    theta: Floats
 
     def __init__(self, X: Floats, lam: float) -> None:
         self.X, self.U, self.b = X, lam * np.eye(X.shape[1]), np.zeros(X.shape[1])
@@ -150,7 +155,7 @@ def trajectory(policy: dict[str, Any], problem: Any, noise: Floats) -> list[int]
     return LOOPS[policy["name"]](problem.X, problem.reward, noise, **given)
 
 
-# --- timing -------------------------------------------------------------------------------------------
+# --- timing -------------------------------------------------------------------------------------
 
 
 def timed_policies() -> dict[str, dict[str, Any]]:
@@ -210,7 +215,7 @@ def _engine_seconds(problem: Any, policy: dict[str, Any], rounds: int) -> float:
 
 
 def _printed_lsw(problem: Any, rounds: int, at: int = 300) -> float:
-    """Seconds that the printed sum over past rounds takes in all, from one round with `at` terms."""
+    """Seconds of the printed sum over past rounds, from one round with `at` terms."""
     rng = np.random.default_rng(0)
     history = problem.X[rng.integers(0, problem.arms, at)]
     V = np.linalg.inv(np.eye(problem.dim) + history.T @ history)

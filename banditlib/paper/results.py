@@ -106,7 +106,7 @@ def provenance(wall: float, backend: str = "numpy", dtype: str = "float64") -> d
 
 @functools.cache
 def _machine() -> dict[str, Any]:
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[call-overload]
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     return {
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -161,11 +161,11 @@ def _git() -> tuple[str | None, bool | None]:
         return None, None
 
 
-# --- one file, whole or not at all ------------------------------------------------------------------
+# --- one file, whole or not at all --------------------------------------------------------------
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Create or replace `path` by what `write` puts into a file; other readers see all or nothing."""
+    """Create or replace `path` by what `write` puts into a file; readers see all or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
     try:
@@ -259,7 +259,7 @@ def read_cell(path: Path, config: Mapping[str, Any] | None = None) -> Cell:
     return cell
 
 
-# --- a folder of cells ------------------------------------------------------------------------------
+# --- a folder of cells --------------------------------------------------------------------------
 
 
 class Store:
@@ -337,7 +337,7 @@ def _alive(pid: int) -> bool:
     return True
 
 
-# --- many cells in one file -------------------------------------------------------------------------
+# --- many cells in one file ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -354,7 +354,7 @@ _PER_CELL = ("wall", "finished")
 
 
 def write_pack(path: Path, name: str, cells: Sequence[Packed]) -> None:
-    """Write thinned cells to one file, alike layouts stacked and integers in their smallest type."""
+    """Write thinned cells to one file: layouts stacked, integers in their smallest type."""
     layouts: dict[str, list[int]] = {}
     for index, cell in enumerate(cells):
         layouts.setdefault(_layout(cell.arrays), []).append(index)

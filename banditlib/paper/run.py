@@ -36,8 +36,8 @@ def compute(run: Runner, batch: Sequence[Config], backend: str) -> list[Cell]:
     for config in batch:
         if config["engine"] != ENGINE:
             raise OtherVersion(
-                f"This worker has engine version {ENGINE}, but version {config['engine']} was asked "
-                "for: install the same banditlib on every machine."
+                f"This worker has engine version {ENGINE}, but {config['engine']} was asked for: "
+                "install the same banditlib on every machine."
             )
     start = time.perf_counter()
     try:

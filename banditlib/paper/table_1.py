@@ -1,8 +1,9 @@
 """Table 1 from cells: the paper's procedure repeated many times, and the verdict on every number.
 
-Eight runs are one *replicate*: what the paper did once.  Which eight runs belong together depends on
-the reading (eight trials on one instance, or one trial on each of eight instances); how (β, λ) is chosen
-depends on the selection.  Everything below works on arrays with axes (replicate, run).
+Eight runs are one *replicate*: what the paper did once.  Which eight runs belong together
+depends on
+the reading (eight trials on one instance, or one trial on each of eight instances); how (β, λ) is
+chosen depends on the selection.  Everything below works on arrays with axes (replicate, run).
 """
 
 from __future__ import annotations
@@ -137,10 +138,10 @@ def _join(parts: list[tuple[list[int], Runs]]) -> Runs:
 
 
 def complete(reading: Reading) -> Reading:
-    """Only grid points that were run on all replicates of the reading."""
-    most = max(len(runs.regret) for grid in reading.values() for runs in grid.values())
+    """Only grid points that were run on every replicate that the reference row has."""
+    n = min(len(runs.regret) for runs in reading[REFERENCE].values())
     full = {
-        row: {p: runs for p, runs in grid.items() if len(runs.regret) == most}
+        row: {p: runs.take(slice(n)) for p, runs in grid.items() if len(runs.regret) >= n}
         for row, grid in reading.items()
     }
     return {row: grid for row, grid in full.items() if grid}
@@ -154,7 +155,7 @@ def first(reading: Reading, replicates: int = 1) -> Reading:
     }
 
 
-# --- choosing (β, λ) ----------------------------------------------------------------------------------
+# --- choosing (β, λ) ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,16 @@ def choose(reading: Reading, selection: str = "best per row") -> dict[str, Chose
     return out
 
 
+def fixed(reading: Reading, points: Mapping[str, Point], default: Point) -> dict[str, Chosen]:
+    """No search: one (β, λ) per row, the same throughout; rows not run there are left out."""
+    out = {}
+    for row, grid in reading.items():
+        point = points.get(row, default)
+        if point in grid:
+            out[row] = Chosen([point] * len(grid[point].regret), grid[point])
+    return out
+
+
 def _best(grid: Mapping[Point, Runs]) -> list[Point]:
     points = list(grid)
     means = np.stack([grid[p].regret.mean(axis=1) for p in points])
@@ -217,11 +228,11 @@ def _pick(grid: Mapping[Point, Runs], points: Sequence[Point]) -> Runs:
     return Runs(*(np.stack([getattr(grid[p], f)[i] for i, p in enumerate(points)]) for f in fields))
 
 
-# --- the verdict ----------------------------------------------------------------------------------------
+# --- the verdict --------------------------------------------------------------------------------
 
 
 def claims(chosen: Mapping[str, Chosen]) -> list[Claim]:
-    """Every printed regret of the table beside our replicates; rows that were not run are left out."""
+    """Every printed regret beside our replicates; rows that were not run are left out."""
     floors = {
         "mean": FLOOR * GAP * synthetic.ROUNDS,
         "std": FLOOR * GAP * synthetic.ROUNDS,
@@ -273,13 +284,50 @@ def verdicts(
     return {(j.name.split("|")[0], j.name.split("|")[1]): j for j in judged}
 
 
+def verdict_rows(
+    column: str,
+    judged: Mapping[tuple[str, str], Judged],
+    small: Mapping[str, Chosen] | None = None,
+) -> list[list[str]]:
+    """One column of the table, formatted: paper, ours at its size, ours settled, verdict."""
+    out = []
+    for row in (r for r in PAPER if (r, column) in judged):
+        j = judged[row, column]
+        eight = f"{small[row].column(column)[0]:.1f}" if small and row in small else "–"
+        low, high = j.interval
+        out.append(
+            [
+                NAMES[row],
+                ("≥ " if (row, column) == ("lsw", "time") else "") + _number(j.paper),
+                *([eight] if small else []),
+                f"{_number(j.ours)} [{_number(low)}, {_number(high)}]",
+                *([] if column == "time" else [_signed(j.difference), _p(j.p_holm)]),
+                j.verdict,
+            ]
+        )
+    return out
+
+
+def _number(value: float) -> str:
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 1000 else 0
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+
+
 def times(folder: Path | None = None) -> dict[str, Any]:
     """The stored elapsed times, with their provenance (see `banditlib.paper.plain`)."""
     path = (folder or results_folder()) / "synthetic" / "times.json"
     return json.loads(path.read_text())
 
 
-# --- the table as files -----------------------------------------------------------------------------------
+# --- the table as files -------------------------------------------------------------------------
 
 HEADER = (
     "row",
@@ -354,7 +402,7 @@ def render(cells: Sequence[Cell], scale: str) -> Rendered:
             records += [{"reading": name, "selection": selection, **row} for row in rows]
             text.append(f"## {READING_TITLES[name]}; (β, λ): {selection}\n")
             text += [markdown(rows), ""]
-    note = "\n± in the paper is a standard deviation (it looks like `ddof=0`); ours is named in the header.\n"
+    note = "\n± in the paper is a standard deviation (it looks like `ddof=0`); our header says.\n"
     return {".csv": _csv(records), ".md": ("\n".join(text) + note).encode()}
 
 

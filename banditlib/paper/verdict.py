@@ -1,7 +1,7 @@
 """The rule that turns numbers into a verdict, written before the runs that it judges.
 
-Every printed number of a table is treated in the same way.  Our runs are cut into *replicates*: each
-replicate repeats the paper's whole procedure once (one instance, eight trials, the choice of
+Every printed number of a table is treated in the same way.  Our runs are cut into *replicates*:
+each replicate repeats the paper's whole procedure once (one instance, eight trials, the choice of
 (β, λ) included) and yields one value for the cell.  If the paper's procedure is ours, its printed
 value :math:`p` is one more replicate, so that with the mean :math:`m` and the standard deviation
 :math:`s` (``ddof=1``) of our :math:`n` replicates
@@ -21,13 +21,13 @@ Holm's method.  The word for a cell is the first that applies:
     playing the second-best arm throughout).
 ``reproduced in kind``
     the cell stands on the same side of the table's reference row as it does in the paper, and the
-    95% interval of our paired difference to that row does not contain zero; for the reference row itself:
-    within a factor :data:`ORDER`.
+    95% interval of our paired difference to that row does not contain zero; for the reference
+    row itself: within a factor :data:`ORDER`.
 ``not reproduced``
     otherwise.
 
-Values without a spread in the paper, measured on another machine (elapsed time, given as a ratio to the
-reference row), have no p-value; the rest of the rule is the same.
+Values without a spread in the paper, measured on another machine (elapsed time, given as a ratio
+to the reference row), have no p-value; the rest of the rule is the same.
 """
 
 from __future__ import annotations
