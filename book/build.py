@@ -89,7 +89,7 @@ def execute(paths: list[Path], root: Path = ROOT, jobs: int = 2) -> bool:
     from jupyter_cache import get_cache
     from jupyter_cache.base import CacheBundleIn
 
-    folder = cache_folder(root)
+    folder = Path(os.environ.get("BOOK_CACHE", cache_folder(root)))
     folder.mkdir(parents=True, exist_ok=True)
     forget_old_caches(folder)
     cache = get_cache(str(folder))
@@ -138,6 +138,7 @@ def jupyter_book(arguments: list[str], root: Path) -> list[str]:
 def build_book(root: Path = ROOT, jobs: int = 2) -> int:
     """Build the whole book; every warning is an error."""
     start = time.perf_counter()
+    os.environ["BOOK_CACHE"] = str(cache_folder(root))
     if not execute(chapters(root), root, jobs):
         print("make book: a chapter raised (see above); the book was not built", file=sys.stderr)
         return 1

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 from dataclasses import dataclass, field
@@ -89,7 +90,8 @@ def package_folder(name: str) -> Path:
 def set_cache(app: Sphinx, config: Config) -> None:
     """Give executed chapters and remembered pages a place named after what they depend on."""
     root = Path(app.srcdir)
-    config["nb_execution_cache_path"] = str(cache_folder(root))
+    # build.py, which has just filled a cache, says which; a file saved since then changes nothing
+    config["nb_execution_cache_path"] = os.environ.get("BOOK_CACHE") or str(cache_folder(root))
     config["page_key"] = cache_key(root, PAGE_SOURCES)
 
 
