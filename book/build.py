@@ -184,8 +184,13 @@ def settings(root: Path = ROOT) -> dict[str, Any]:
     return config
 
 
-def export_notebooks(root: Path = ROOT) -> int:
-    """Write every chapter as a plain notebook: numbers and citations resolved, no outputs."""
+def export_notebooks(
+    root: Path = ROOT, repository: str | None = None, target: Path | None = None
+) -> int:
+    """Write every chapter as a plain notebook: numbers and citations resolved, no outputs.
+
+    The notebooks fetch the package from `repository`, by default the one of ``_config.yml``.
+    """
     import yaml
 
     if not execute(chapters(root), root):
@@ -198,8 +203,9 @@ def export_notebooks(root: Path = ROOT) -> int:
     (out / "_config.yml").write_text(yaml.safe_dump(config, allow_unicode=True))
     arguments = ["--config", str(out / "_config.yml"), "--path-output", str(out)]
     arguments += ["--builder", "custom", "--custom-builder", "jupyter"]
-    repository = config["sphinx"]["config"]["repository"].rstrip("/")
-    return run_export(root, jupyter_book(arguments, root), chapters(root), repository)
+    address = (repository or config["sphinx"]["config"]["repository"]).rstrip("/")
+    target = target or root / "_build" / "notebooks"
+    return run_export(root, jupyter_book(arguments, root), chapters(root), address, target)
 
 
 def check_links(root: Path = ROOT) -> int:
@@ -216,6 +222,8 @@ def main() -> int:
     parser.add_argument("page", nargs="?", type=Path, help="a page, such as notebooks/model.md")
     parser.add_argument("--execute", action="store_true", help="run the chapters, build nothing")
     parser.add_argument("--notebooks", action="store_true", help="write plain notebooks for Colab")
+    parser.add_argument("--repository", help="where the plain notebooks fetch the package")
+    parser.add_argument("--output", type=Path, help="folder of the plain notebooks")
     parser.add_argument("--linkcheck", action="store_true", help="check the outside links")
     parser.add_argument("--jobs", type=int, default=2, help="chapters run at a time")
     arguments = parser.parse_args()
@@ -224,7 +232,7 @@ def main() -> int:
     if arguments.execute:
         return 0 if execute(chapters(), jobs=arguments.jobs) else 1
     if arguments.notebooks:
-        return export_notebooks()
+        return export_notebooks(repository=arguments.repository, target=arguments.output)
     if arguments.linkcheck:
         return check_links()
     return build_book(jobs=arguments.jobs)

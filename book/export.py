@@ -29,10 +29,9 @@ import os
 import sys
 
 if importlib.util.find_spec("banditlib") is None:
-    !git clone --quiet --depth 1 {repository} project
-    %pip install --quiet "./project[paper,chapters]"
+    !test -d project || git clone --quiet --depth 1 {repository} project
+    %pip install --quiet -e "./project[paper,chapters]"
     sys.path.insert(0, os.path.abspath("project"))
-    %cd -q project/notebooks
 """
 
 TITLES = {"hide-cell": "Solution", "hide-input": "Code", "hide-output": ""}
@@ -46,15 +45,16 @@ LINK = re.compile(
 ROLE = re.compile(r"\{[\w:-]+\}`([^`<]*?)\s*(?:<[^`>]*>)?`")
 
 
-def run_export(root: Path, command: Iterable[str], pages: list[Path], repository: str) -> int:
-    """Call the builder `command`, then finish its notebooks into ``_build/notebooks``."""
+def run_export(
+    root: Path, command: Iterable[str], pages: list[Path], repository: str, target: Path
+) -> int:
+    """Call the builder `command`, then finish its notebooks into `target`."""
     code = subprocess.run(list(command), cwd=root, check=False).returncode
     if code:
         return code
     made = root / "_build" / "export" / "_build" / "jupyter"
     numbers = json.loads((made / "figure-numbers.json").read_text("utf8"))
     references = Bibliography(root / "book" / "references.bib")
-    target = root / "_build" / "notebooks"
     target.mkdir(parents=True, exist_ok=True)
     for path in pages:
         notebook = finish(
@@ -86,7 +86,8 @@ class Bibliography:
         backend = find_plugin("pybtex.backends", "markdown")()
         wanted = [key for key in dict.fromkeys(keys) if key in self.database.entries]
         shown = style.format_bibliography(self.database, wanted)
-        return [" ".join(entry.text.render(backend).split()) for entry in shown]
+        lines = (" ".join(entry.text.render(backend).split()) for entry in shown)
+        return [re.sub(r"\\([-.,()])", r"\1", line) for line in lines]
 
 
 def finish(
@@ -105,8 +106,7 @@ def finish(
     keys = [key.strip() for text in cites for key in text.split(",")]
     if references is not None and (lines := references.lines(keys)):
         listing = "\n".join(f"- {line}" for line in lines)
-        text = f"<a id='references'></a>\n## References\n\n{listing}"
-        cells.append({"cell_type": "markdown", "metadata": {}, "source": text})
+        cells.append(markdown(f"<a id='references'></a>\n## References\n\n{listing}"))
     if repository:
         text = INSTALL.format(repository=repository)
         install = {"cell_type": "code", "metadata": folded("hide-input"), "source": text}
@@ -129,6 +129,11 @@ def source_cells(path: Path) -> list[Cell]:
     return [cell for cell in read.cells if cell.cell_type == "code"]
 
 
+def markdown(text: str) -> Cell:
+    """A cell of text."""
+    return {"cell_type": "markdown", "metadata": {}, "source": text}
+
+
 def folded(tag: str) -> dict[str, Any]:
     """Metadata with which both JupyterLab and Colab fold a cell's code."""
     hidden: dict[str, bool] = {}
@@ -149,7 +154,8 @@ def with_captions(cells: list[Cell], sources: list[Cell], numbers: dict[str, str
         if cell["cell_type"] != "code":
             continue
         if not waiting or waiting[0]["source"].strip() != text.strip():
-            raise ValueError(f"export: a code cell of the chapter is missing before: {text[:60]!r}")
+            out[-1] = markdown(f"```\n{text.strip()}\n```")  # a listing, not a cell
+            continue
         options = waiting.pop(0)["metadata"]
         tag = next((tag for tag in options.get("tags", []) if tag in TITLES), "")
         figure = options.get("mystnb", {}).get("figure", {})
@@ -164,10 +170,10 @@ def with_captions(cells: list[Cell], sources: list[Cell], numbers: dict[str, str
             caption = ROLE.sub(r"\1", figure["caption"].strip())
             anchor = f"<a id='{figure['name']}'></a>\n" if "name" in figure else ""
             label = f"**{number}.** " if number else ""
-            source = f"{anchor}{label}{caption}"
-            out.append({"cell_type": "markdown", "metadata": {}, "source": source})
+            out.append(markdown(f"{anchor}{label}{caption}"))
     if waiting:
-        raise ValueError(f"export: {len(waiting)} code cells of the chapter are missing at the end")
+        first = waiting[0]["source"].strip()[:60]
+        raise ValueError(f"export: {len(waiting)} code cells are missing, first {first!r}")
     return out
 
 

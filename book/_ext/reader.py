@@ -125,14 +125,15 @@ def always_fresh(app: Sphinx, env: Any, added: set[str], *_: Any) -> list[str]:
     return [TIMES_PAGE] if TIMES_PAGE in env.found_docs else []
 
 
-def write_figure_numbers(app: Sphinx, error: Exception | None) -> None:
-    """Tell the export which figure has which number."""
-    if error is None and app.builder.name == "jupyter":
+def write_figure_numbers(app: Sphinx, env: Any) -> None:
+    """Tell the export which figure has which number (its builder never reports an end)."""
+    if app.builder.name == "jupyter":
         numbers = {
             page: {name: ".".join(map(str, number)) for name, number in kinds["figure"].items()}
-            for page, kinds in app.env.toc_fignumbers.items()
+            for page, kinds in env.toc_fignumbers.items()
             if "figure" in kinds
         }
+        Path(app.outdir).mkdir(parents=True, exist_ok=True)
         (Path(app.outdir) / "figure-numbers.json").write_text(json.dumps(numbers), "utf8")
 
 
@@ -143,6 +144,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("env-get-outdated", always_fresh)
     app.connect("doctree-resolved", say_reading_time)
     app.connect("doctree-resolved", fill_times)
-    app.connect("build-finished", write_figure_numbers)
+    app.connect("env-check-consistency", write_figure_numbers)
     app.add_css_file("reader.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
