@@ -224,6 +224,7 @@ class Learned:
     which: Array  # distinct local points learnt
     slot: Array  # index into ``which`` for each learning round
     residual: Array  # reward minus the mean at the start of the stretch
+    steady: Array | None  # the same by distinct point, if rewards have no noise
     rows: Array  # the distinct points' vectors
     A: Array  # sum of x x^T
     rho: float  # A <= rho U
@@ -282,7 +283,7 @@ class Lane:
         self.arms = np.zeros(self.rounds, np.uint8)
         self.levels = np.zeros(self.rounds, np.uint8)
         self.k = 0
-        self.work = 0.0  # a deterministic estimate of milliseconds spent, to choose lengths by
+        self.work = 0.0  # milliseconds spent on doubtful rounds, estimated from sizes
         self.cost = dict.fromkeys(
             ("gram", "gram_pass", "stretch", "pass", "doubtful", "refined", "exact", "measured",
              "certified"), 0)
@@ -431,7 +432,6 @@ class Lane:
     def _measure(self, state: Level, which: Array) -> None:
         if which.size:
             state.measure(which)
-            self.work += which.size * 2e-5 * self.dim**2 / 512
             self.cost["measured"] += which.size
 
     def _lessons(self, state: Level, mean: Array, here: Array, local: Array, arm: Array,
@@ -449,18 +449,16 @@ class Lane:
         if last is None:
             weighted = rows * np.sqrt(np.bincount(slot))[:, None]
             A = weighted.T @ weighted
-            self._spend(len(rows), self.dim)
         else:
             change = np.bincount(point, minlength=len(here)) - np.bincount(
                 last.point, minlength=len(here))
             some = np.flatnonzero(change)
             moved = self.points[here[some]]
             A = last.A + moved.T @ (change[some][:, None] * moved)
-            self._spend(2 * len(some), self.dim)
         rho = _growth(state, A, None if last is None else last.rho)
-        self._spend(self.dim, self.dim)
         push = self._push(state, rows, here[point], slot, residual)
-        return Learned(at, point, which, slot, residual, rows, A, rho, push)
+        steady = None if self.noise is not None else self.reward[here[which]] - mean[which]
+        return Learned(at, point, which, slot, residual, steady, rows, A, rho, push)
 
     def _spend(self, n: float, m: int) -> None:
         """Note a product of n by m with m by d, in milliseconds."""
@@ -480,14 +478,11 @@ class Lane:
         if n < len(rows) * groups * 0.015:
             sums = np.add.reduceat(self.points[point] * residual[:, None], edge[:-1], axis=0)
             g = np.cumsum(sums, axis=0)
-            self.work += n * 1.5e-3
         else:
             key = slot * groups + group
             weight = np.bincount(key, weights=residual, minlength=len(rows) * groups)
             g = np.cumsum(weight.reshape(len(rows), groups), axis=1).T @ rows
-            self._spend(len(rows), groups)
         move = g @ state.inverse
-        self._spend(groups, self.dim)
         norm = np.sqrt(np.maximum(np.einsum("nd,nd->n", g, move), 0.0))
         norm = np.concatenate([[0.0], norm])
         theta = np.vstack([state.theta, state.theta + move])
@@ -688,7 +683,8 @@ class Lane:
 
     def run(self, opening: int = 1024, block: int = 64, report: Any = None) -> Trace:
         """Play all rounds: Gram blocks while everything moves, then stretches that grow."""
-        size, patience, factor, last = 128, opening, 1.5, np.inf
+        size, patience = 128, opening
+        fixed = 25.0 * (self.dim / 512) ** 3 + 2.0  # of a stretch, in milliseconds
         if not isinstance(self.policy, (DSOFUL, SupLinUCB)):
             patience = self.rounds  # no certificate: Gram blocks to the end
         while self.k < self.rounds:
@@ -696,20 +692,15 @@ class Lane:
                 self.gram_block(block)
                 patience -= block
                 continue
-            asked = min(size, self.rounds - self.k)
-            before = self.work
+            asked, self.work = min(size, self.rounds - self.k), 0.0
             done = self.stretch(size)
-            self.work += 15.0 * (self.dim / 512) ** 3 + 2.0 + 4e-4 * asked
             if done < asked // 2:
                 size = max(64, size // 2)
                 patience = 256 if done < 64 else 0
-                last = np.inf
-            else:
-                price = (self.work - before) / done
-                if price > last:
-                    factor = 1.0 / factor
-                last = price
-                size = int(np.clip(size * factor, 64, 1 << 17))
+            else:  # fixed / b + c b is least where both parts are equal
+                doubts = self.work + 0.4 * fixed * (self.passes - 1)
+                size = int(size * np.clip(np.sqrt(fixed / (doubts + 1e-9)), 0.6, 1.6))
+                size = min(max(size, 64), 1 << 17)
             if report is not None:
                 report(self)
         return Trace(self.arms, self.levels, dict(self.cost))
@@ -805,7 +796,8 @@ def _tallies(lesson: Learned, rounds: Array) -> tuple[Array, Array]:
     slot = np.searchsorted(rounds, lesson.at, side="right")
     use = slot < D
     key = lesson.slot[use] * D + slot[use]
-    C = np.cumsum(np.bincount(key, minlength=n * D).reshape(n, D), axis=1).astype(float)
-    E = np.cumsum(
-        np.bincount(key, weights=lesson.residual[use], minlength=n * D).reshape(n, D), axis=1)
-    return C, E
+    C = np.cumsum(np.bincount(key, minlength=n * D).reshape(n, D), axis=1, dtype=float)
+    if lesson.steady is not None:
+        return C, C * lesson.steady[:, None]
+    E = np.bincount(key, weights=lesson.residual[use], minlength=n * D).reshape(n, D)
+    return C, np.cumsum(E, axis=1)
