@@ -118,9 +118,7 @@ def test_install_cell_comes_first_and_names_the_repository(chapter):
 def test_install_cell_asks_for_extras_that_exist():
     import tomllib
 
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     (asked,) = re.findall(r"project\[([\w,]+)\]", export.INSTALL)
     assert set(asked.split(",")) <= set(project["optional-dependencies"])
 
