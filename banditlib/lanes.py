@@ -242,8 +242,8 @@ class Batch:
                 arm, level = choose(k + i + 1, self._view())
             else:
                 arm, level = choose(k + i + 1, self._view(), draws[i, ...])
-            reward = xp.take(self.flat_reward, self.first_arm + arm, axis=0)
-            reward += noise[i, :]
+            where = arm if len(self.live_problems) == 1 else self.first_arm + arm
+            reward = self.flat_reward[where] + noise[i, :]
             self._learn(arm, level, reward)
             arms.append(arm)
             levels.append(level)
@@ -379,13 +379,13 @@ class Batch:
         self.s = device_array(xp, self.totals[self.live, 0], dtype)
 
     def _compact(self) -> None:
-        """Stop computing lanes that only repeat themselves, once a quarter of the batch does."""
+        """Stop computing lanes that only repeat themselves, once a tenth of the batch does."""
         if not len(self.live) or not self.resting.any():
             return
         working = np.bincount(self.live_problem[~self.resting], minlength=len(self.problems))
         per = int(working.max())
         busy = np.flatnonzero(working)
-        if per * len(busy) > 0.75 * len(self.live):
+        if per * len(busy) > 0.9 * len(self.live):
             return
         self._settle()
         if per == 0:

@@ -197,16 +197,17 @@ class Arms:
     ) -> Array:
         """Update mean and var in place; returns U⁻¹x_a/√(1+g_a), or its covariances (L, N)."""
         xp = self.xp
-        root = 1.0 / xp.sqrt(1.0 + pick(var, arm, xp))
-        surprise = (reward - pick(mean, arm, xp)) * root
+        rows = row_starts(xp, arm.shape[0], mean.shape[-1]) + arm
+        root = 1.0 / xp.sqrt(1.0 + xp.reshape(var, (-1,))[rows])
+        surprise = (reward - xp.reshape(mean, (-1,))[rows]) * root
         root *= on
         if self.keep_cov:
-            rows = row_starts(xp, arm.shape[0], inner.shape[-1]) + arm
             u = xp.take(xp.reshape(inner, (-1, inner.shape[-1])), rows, axis=0)
             u *= root[:, None]
             g = u + 0.0
         else:
-            u = self._times_inverse(inner, xp.take(self.flat_X, self.first_arm + arm, axis=0))
+            where = arm if self.Xt.shape[0] == 1 else self.first_arm + arm
+            u = self._times_inverse(inner, xp.take(self.flat_X, where, axis=0))
             u *= root[:, None]
             g = self._on_arms(u)
         var -= g * g

@@ -12,7 +12,7 @@ import banditlib as bl
 from banditlib.backend import NUMPY
 from banditlib.ridge import Arms
 
-ROUNDS = 120
+ROUNDS = 90
 seeds = st.integers(0, 2**32 - 1)
 dims = st.integers(1, 5)
 counts = st.integers(2, 12)
@@ -44,7 +44,7 @@ def decide(X: np.ndarray, reward: np.ndarray, noise: np.ndarray, which: list[bl.
 
 
 @given(seeds, dims, counts)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_permuting_arms_of_distinct_norms_permutes_decisions(seed, d, n):
     rng = np.random.default_rng(seed)
     X, noise = arms_of_distinct_norms(rng, n, d), rng.standard_normal((1, ROUNDS))
@@ -55,7 +55,7 @@ def test_permuting_arms_of_distinct_norms_permutes_decisions(seed, d, n):
 
 
 @given(seeds, dims, counts)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_rotating_all_vectors_changes_nothing(seed, d, n):
     rng = np.random.default_rng(seed)
     X, noise = rng.standard_normal((n, d)), rng.standard_normal((1, ROUNDS))
