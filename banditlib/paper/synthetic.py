@@ -183,10 +183,10 @@ def paper_cells() -> list[Config]:
     ]
 
 
-#: Grid points that go on to the settling size, for rows where it is not all of them.  A point of RLB
-#: and SupLinUCB goes on if it came within a factor three of its row's best at the paper's size under
-#: any reading.  LSW costs ten times as much as the others; it goes on at the points that were best
-#: under some reading, and at (3, 1).
+#: Grid points that go on to the settling size, for rows where it is not all of them.  A point of
+#: RLB and SupLinUCB goes on if it came within a factor three of its row's best at the paper's size
+#: under any reading.  LSW costs ten times as much as the others; it goes on at the points that were
+#: best under some reading, and at (3, 1).
 CARRIED: dict[str, tuple[tuple[float, float], ...]] = {
     "lsw": ((1.0, 3.0), (3.0, 1.0), (3.0, 10.0)),
     "rlb": tuple((beta, lam) for beta in (1.0, 3.0) for lam in LAMS),
