@@ -174,6 +174,37 @@ def argmax(size: str = "ci", closed: bool = True) -> None:
     assert all(x * theta <= best * theta for x in better)
 
 
+def aux_vacuous(size: str = "ci", reach: int | float = math.inf) -> None:
+    """For θ ≠ 0 the arm tθ, t = (1+ζ)/‖θ‖² + 1, has a linear part that no reward in [0,1] meets.
+
+    With arms tθ of bounded `reach`, t ≤ reach, the conclusion is false: small θ are possible.
+    """
+    levels = (Fraction(0), Fraction(1, 10), Fraction(3))
+    for a, b, zeta in itertools.product(range(-6, 7), range(-6, 7), levels):
+        norm2 = Fraction(a * a + b * b, 100)
+        if norm2 > 0:
+            t = min((1 + zeta) / norm2 + 1, reach)
+            assert t * norm2 - 1 > zeta  # the nearest reward is 1, and it is too far away
+
+
+def aux_gap(size: str = "ci", factor: float = 1.0) -> None:
+    """Every table of rewards in {0, 1/3, 2/3, 1} for two rounds of three arms, every play."""
+    scale, bound = 3, Fraction(factor)
+    for rewards in itertools.product(range(scale + 1), repeat=6):
+        rounds = (rewards[:3], rewards[3:])
+        gaps = [[max(row) - r for r in row] for row in rounds]
+        positive = [gap for row in gaps for gap in row if gap > 0]
+        if not positive:
+            continue
+        Delta = min(positive)
+        assert 0 < Delta <= scale
+        for plays in itertools.product(range(3), repeat=2):
+            cost = [row[arm] for row, arm in zip(gaps, plays, strict=True)]
+            N = sum(c > 0 for c in cost)
+            assert all(c == 0 or c >= Delta for c in cost)
+            assert bound * N * Delta <= sum(cost) <= scale * N
+
+
 def def_bandit_gap(size: str = "ci", factor: float = 1.0) -> None:
     """Gaps are at most one, rounds cost nothing or at least Δ, and the regret counts bad plays."""
     rng = np.random.default_rng(0)
