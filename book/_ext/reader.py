@@ -3,11 +3,14 @@
 - Under the title of every chapter stands its reading time, counted from its words, formulas and
   figures.
 - ``{execution-times}`` is the table of how long each chapter ran when it was last executed.
+- ``{result}`notebooks/model#model-gap` `` quotes a number that a chapter glued, and the directive
+  ``{figure-from} notebooks/model#fig-band`` shows a figure that a chapter drew, on any page.
 - For the exported notebooks the numbers of figures are written beside them.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import platform
@@ -16,7 +19,10 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+logger = logging.getLogger(__name__)
 
 TIMES_PAGE = "book/execution-times"
 
@@ -120,9 +126,76 @@ def fill_times(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         place.replace_self([table, nodes.paragraph("", f"Machine of the last build: {machine}.")])
 
 
+class quoted(nodes.Inline, nodes.Element):
+    """Stands for a number of a chapter until the chapter has been run."""
+
+
+class Result(SphinxRole):
+    """``{result}`notebooks/model#model-gap` ``: a number that a chapter glued."""
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        page, _, name = self.text.partition("#")
+        self.env.metadata[self.env.docname]["quotes"] = "yes"
+        return [quoted(page=page, name=name)], []
+
+
+class FigureFrom(SphinxDirective):
+    """``{figure-from} notebooks/model#fig-band``: a figure that a chapter drew; caption below."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        page, _, name = self.arguments[0].partition("#")
+        self.env.metadata[self.env.docname]["quotes"] = "yes"
+        box = nodes.container(classes=["landing-figure"])
+        box += quoted(page=page, name=name, figure=True)
+        self.state.nested_parse(self.content, self.content_offset, box)
+        return [box]
+
+
+def glued(app: Sphinx, page: str, name: str) -> str | None:
+    """The text that `page` glued under `name`, if it did."""
+    path = Path(app.env.mystnb_config.output_folder) / f"{page}.glue.json"
+    found = json.loads(path.read_text("utf8")) if path.exists() else {}
+    if name not in found:
+        return None
+    text = found[name]["data"]["text/plain"]
+    return str(ast.literal_eval(text)) if text[:1] in "'\"" else str(text)
+
+
+def drawn(app: Sphinx, page: str, name: str) -> nodes.raw | None:
+    """The drawing of the figure `name` of `page`, if there is one."""
+    if page not in app.env.all_docs:
+        return None
+    for box in app.env.get_doctree(page).findall(nodes.figure):
+        if name in box["ids"] + box["names"]:
+            for raw in box.findall(nodes.raw):
+                if "bl-figure" in raw.astext():
+                    return nodes.raw("", raw.astext(), format="html")
+    return None
+
+
+def fill_quotes(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put the chapters' numbers and figures where other pages ask for them."""
+    for place in list(doctree.findall(quoted)):
+        page, name = place["page"], place["name"]
+        new: nodes.Node | None
+        if place.get("figure"):
+            new = drawn(app, page, name)
+        else:
+            text = glued(app, page, name)
+            new = None if text is None else nodes.inline("", text, classes=["pasted-text"])
+        if new is None:
+            logger.warning("reference target not found: %s#%s", page, name, location=docname)
+            new = nodes.Text("?")
+        place.replace_self(new)
+
+
 def always_fresh(app: Sphinx, env: Any, added: set[str], *_: Any) -> list[str]:
-    """The times may have changed although the page's text has not."""
-    return [TIMES_PAGE] if TIMES_PAGE in env.found_docs else []
+    """Times, and what is quoted from chapters, may change although a page's text has not."""
+    quoting = [page for page, data in env.metadata.items() if "quotes" in data]
+    return [page for page in [TIMES_PAGE, *quoting] if page in env.found_docs]
 
 
 def write_figure_numbers(app: Sphinx, env: Any) -> None:
@@ -140,10 +213,14 @@ def write_figure_numbers(app: Sphinx, env: Any) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
     app.add_node(times_table)
+    app.add_node(quoted)
+    app.add_role("result", Result())
+    app.add_directive("figure-from", FigureFrom)
     app.add_directive("execution-times", ExecutionTimes)
     app.connect("env-get-outdated", always_fresh)
     app.connect("doctree-resolved", say_reading_time)
     app.connect("doctree-resolved", fill_times)
+    app.connect("doctree-resolved", fill_quotes)
     app.connect("env-check-consistency", write_figure_numbers)
     app.add_css_file("reader.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
