@@ -1,4 +1,4 @@
-"""The synthetic experiment: other implementations agree, cells do not depend on company, digests hold."""
+"""The synthetic experiment: other implementations agree, cells stand alone, digests hold."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def engine_arms(policy: dict[str, Any], noise: np.ndarray, number: int = 0) -> n
     return run.arms[0, 0]
 
 
-# --- other implementations ------------------------------------------------------------------------------
+# --- other implementations ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("row", [row for row in synthetic.ROWS if row != "sup-theorem"])
@@ -95,7 +95,7 @@ def test_the_chapter_s_own_sup_lin_ucb_takes_the_engine_s_decisions() -> None:
     assert [entry[0] for entry in log] == arms[0].tolist()
 
 
-# --- cells ----------------------------------------------------------------------------------------------
+# --- cells --------------------------------------------------------------------------------------
 
 
 def small(policy: dict[str, Any], block: synthetic.Block, rounds: int = 1200) -> results.Config:
@@ -182,7 +182,7 @@ def test_golden_digests(row: str) -> None:
     assert digest[:16] == GOLDEN[row], f"{row}: {digest[:16]}"
 
 
-# --- the table ------------------------------------------------------------------------------------------
+# --- the table ----------------------------------------------------------------------------------
 
 
 def fake_runs(regret: np.ndarray) -> table_1.Runs:
@@ -218,3 +218,35 @@ def test_the_table_renders_from_whole_and_from_thinned_cells() -> None:
     whole = table_1.render(cells, "smoke")
     assert whole == table_1.render(thin, "smoke")  # type: ignore[arg-type]
     assert whole[".csv"].decode().count("\n") == 5 and "DS-OFUL" in whole[".md"].decode()
+
+
+# --- the stored results ---------------------------------------------------------------------------
+
+
+def test_stored_files_are_small() -> None:
+    files = [p for p in experiments.results_folder().rglob("*") if p.is_file()]
+    assert files and max(p.stat().st_size for p in files) < 2**20
+    assert sum(p.stat().st_size for p in files) < 10 * 10**6
+
+
+def test_a_sample_of_stored_cells_comes_out_again() -> None:
+    cells = [c for c in table_1.load() if synthetic.seconds(c.config) < 0.5]
+    rng = np.random.default_rng()
+    for index in rng.choice(len(cells), size=3, replace=False):
+        cell = cells[index]
+        again = synthetic.run([cell.config], "numpy")[0]
+        assert results.checksum(cell.config, again) == cell.whole, cell.config
+
+
+def test_the_points_left_out_were_far_from_the_best() -> None:
+    """What `CARRIED` says of itself."""
+    found = table_1.readings(table_1.load())
+    for row in ("rlb", "sup"):
+        near = set()
+        for name in ("instance 0", "eight instances", "any gap", "interval"):
+            means = {p: runs.regret[0].mean() for p, runs in found[name][row].items()}
+            near |= {p for p, m in means.items() if m < 3 * min(means.values())}
+        assert near <= set(synthetic.CARRIED[row])
+    for name in ("instance 0", "eight instances", "interval"):
+        means = {p: runs.regret[0].mean() for p, runs in found[name]["lsw"].items()}
+        assert min(means, key=means.__getitem__) == (3.0, 10.0)

@@ -12,13 +12,14 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+Floats = NDArray[Any]
 TAU = 1e-9
 
 
@@ -182,7 +183,7 @@ def measure(repeats: int = 5, rounds: int = 10_000) -> dict[str, Any]:
     for trial in range(repeats):
         noise = bl.problems.generator(synthetic.SEED, "noise", 0, trial).standard_normal(rounds)
         for row, policy in policies.items():
-            loop[row].append(_seconds(lambda p=policy, n=noise: trajectory(p, problem, n)))
+            loop[row].append(_seconds(partial(trajectory, policy, problem, noise)))
             engine[row].append(_engine_seconds(problem, policy, rounds))
     printed = _printed_lsw(problem, rounds)
     return {
