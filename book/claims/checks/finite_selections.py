@@ -67,8 +67,8 @@ def lm_xlogx(size: str = "ci", c: float = 4.0) -> None:
     """
     _tangent()
     k = _arb(c)
-    assert k * arb(2).log() > 2
     assert positive(lambda u: (k - 1) * u - (k * u / 2).log(), 0.69, 8.0)
+    assert k * arb(2).log() > 2
     # tail: log(cu/2) = log(8c/2) + log(u/8) ≤ log(4c) + u/8 − 1
     assert k - 1 - arb("0.125") > 0
     assert (k - 1 - arb("0.125")) * 8 > (4 * k).log() - 1
@@ -90,10 +90,10 @@ def col_xlogx(size: str = "ci", c: float = 4.0) -> None:
     Beyond the threshold x − log(1+ax) increases, because x > 1 > 1 − 1/a there.
     """
     k = _arb(c)
-    assert k * arb(2).log() > 1
     assert positive(
         lambda u: (k - 1) * u + 2 * (-u).exp() - (2 * (-u).exp() + k * u / 2).log(), 0.69, 8.0
     )
+    assert k * arb(2).log() > 1
     # tail u ≥ 8: log(2e^{−u} + cu/2) ≤ log(1 + cu/2) ≤ log(1 + 4c) + (u − 8)/8
     assert (k - 1) * 8 > (1 + 4 * k).log() and k - 1 > arb("0.125")
 
