@@ -150,14 +150,14 @@ class Agent:
         return X
 
     def _view(self, X: np.ndarray) -> View:
-        """View on the decision set; where covariances are asked for, on the points learnt from too.
+        """View on the decision set; with covariances and counts, on the points learnt from too.
 
         Those extra points get mean -∞, so that none of them is chosen.
         """
         needs, flag = self.policy.needs, np.asarray(self._flag)
         counts = totals = cov = None
         shown = len(X)
-        if "cov" in needs and self.arms is None:
+        if {"cov", "counts"} <= needs and self.arms is None:
             history = np.array([np.frombuffer(key) for key in self._points]).reshape(-1, self.dim)
             X = np.concatenate([X, history])
             counts = np.concatenate([np.zeros(shown), self._counts])
@@ -174,7 +174,7 @@ class Agent:
 
     def _row(self) -> int | None:
         """Where plays of the current point are counted, None if nobody asks."""
-        if "cov" not in self.policy.needs:
+        if not {"cov", "counts"} <= self.policy.needs:
             return None
         row = self._points.setdefault(self._x.tobytes(), len(self._points))
         if row == len(self._counts):

@@ -405,7 +405,7 @@ class _Lane:
     def learn(self, point: int, reward: float, level: int) -> None:
         if level:
             self.ridge.learn(self.problem.points[point], reward, level)
-            if not self.plain:
+            if "counts" in self.policy.needs:
                 self.played[point] = self.played.get(point, 0) + 1
 
 
