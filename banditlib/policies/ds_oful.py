@@ -48,7 +48,7 @@ class DSOFUL(Policy):
         score += view.mean
         arm = first_best(score)
         width = xp.sqrt(pick(view.var, arm, xp))
-        return arm, xp.astype(at_least(width, self.Gamma), xp.int64)
+        return arm, xp.astype(xp.asarray(at_least(width, self.Gamma)), xp.int64)
 
 
 def OFUL(beta: float, lam: float) -> DSOFUL:

@@ -98,7 +98,7 @@ class SupLinUCB(Policy):
             widest = first_best(width)
             learn = at_least(xp.max(width, axis=-1), 2.0**-l)
             stop = k <= 4**l * view.dim
-            here, at = widest, xp.astype(learn, xp.int64) * l
+            here, at = widest, xp.astype(xp.asarray(learn), xp.int64) * l
             if l == last or not isinstance(stop, bool):
                 here = xp.where(learn, widest, first_best(score))
             ends = learn | stop
