@@ -56,10 +56,10 @@ def main() -> int:
                 if new != text:
                     path.write_text(new, "utf8")
                     print(f"formatted {path.name}")
+        subprocess.run([*RUFF, "format", "-q", *config, folder], check=True)
         lint = subprocess.run(
             [*RUFF, "check", "-q", *config, "--ignore", IGNORED, "."], cwd=folder, check=False
         )
-        subprocess.run([*RUFF, "format", "-q", *config, folder], check=True)
         texts = {path: path.read_text("utf8") for path in chapters}
         ugly = [
             p.stem
