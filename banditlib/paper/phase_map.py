@@ -1,11 +1,11 @@
-r"""The interplay of misspecification and gap as a map: regret over :math:`\zeta\sqrt d/\Delta`, d and Δ.
+r"""The interplay of misspecification and gap as a map over ζ√d/Δ, d and Δ.
 
-One *point* of the map is (d, Δ, ζ√d/Δ, kind of misspecification). Many instances and trials are run there with OFUL,
-DS-OFUL at several thresholds Γ, and SupLinUCB. Two planes are covered: ζ√d/Δ against d at Δ = 0.2, and against Δ at
-d = 8.
+One *point* of the map is (d, Δ, ζ√d/Δ, kind of misspecification). Many instances and trials are
+run there with OFUL, DS-OFUL at several thresholds Γ, and SupLinUCB. Two planes are covered: ζ√d/Δ
+against d at Δ = 0.2, and against Δ at d = 8.
 
-An instance has 49 random unit vectors whose linear reward is at most 0.3 in size, and one further arm, the best, which
-is placed so that the gap is exactly Δ: see :func:`instance`.
+An instance has 49 random unit vectors whose linear reward is at most 0.3 in size, and one further
+arm, the best, which is placed so that the gap is exactly Δ: see :func:`instance`.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from banditlib.paper.experiments import (
     Rendered,
     cell_config,
     register,
-    results_folder,
 )
-from banditlib.paper.results import Arrays, Cell, Config, Packed, read_pack
+from banditlib.paper.results import Arrays, Cell, Config, Packed
 from banditlib.problems import FixedArms, generator
 
 ARMS, CAP, SIGMA, BETA, LAM = 50, 0.3, 0.25, 1.0, 1.0
 DIM, DELTA = 8, 0.2  # where the planes cross
 RATIOS = (0.0, *(round(2.0**e, 4) for e in (-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 4)))
 DIMS = (3, 4, 5, 6, 8, 10, 12, 16)
-DELTAS = (0.05, 0.1, 0.2, 0.4)
+DELTAS = (0.1, 0.2, 0.4)
 KINDS = ("random", "adversarial")
 MULTIPLES = (0.25, 0.5, 1.0, 2.0, 4.0)
 DS = tuple(f"DS-OFUL {g:g}" for g in MULTIPLES)
 POLICIES = ("OFUL", *DS, "SupLinUCB")
 SEED = 2026
+Point = tuple[int, float, float, str]
 UNIT = 0.01  # stored regrets are whole multiples of this
 
 ROUNDS = 20_000
 MARKS = (250, 500, 1000, 2000, 5000, 10_000, 15_000, 18_000, 20_000)
 
 
-# --- the instance -----------------------------------------------------------------------------------------
+# --- the instance -----------------------------------------------------------------------------
 
 
 def instance(
@@ -62,16 +62,19 @@ def instance(
 ) -> FixedArms:
     r"""One instance with gap exactly Δ and misspecification exactly ζ around :math:`\theta^*=e_1`.
 
-    All arms but one are unit vectors drawn uniformly among those with :math:`|\langle x,\theta^*\rangle|\le0.3`; they pay
-    :math:`r(x)=\langle x,\theta^*\rangle+\zeta s(x)`.  The best arm pays Δ more than any of them, has :math:`s=+1` and a
-    random direction v orthogonal to θ*: :math:`x_1=c\theta^*+\sqrt{1-c^2}\,v`, :math:`c=r(x_1)-\zeta`.
+    All arms but one are unit vectors, uniform among those with
+    :math:`|\langle x,\theta^*\rangle|\le0.3`; they pay
+    :math:`r(x)=\langle x,\theta^*\rangle+\zeta s(x)`. The best arm pays Δ more than these, has
+    :math:`s=+1` and a random direction v orthogonal to θ*:
+    :math:`x_1=c\theta^*+\sqrt{1-c^2}\,v`, :math:`c=r(x_1)-\zeta`.
 
     Parameters
     ----------
     number : names the draw; the same number gives the same vectors for every Δ, ζ and kind
     kind : "random", :math:`s(x)` uniform on {−1, 1}; or "adversarial",
-        :math:`s(x_a)=-\mathrm{sign}\,v^\top G^{-1}x_a`, :math:`G=\sum_a x_ax_a^\top` over all arms but the best: the
-        signs that push the least-squares prediction of the best arm's reward down as far as they can along v
+        :math:`s(x_a)=-\mathrm{sign}\,v^\top G^{-1}x_a`, :math:`G=\sum_a x_ax_a^\top` over all arms
+        but the best: the signs that push the least-squares prediction of the best arm's reward
+        down as far as they can along v
     """
     if kind not in KINDS:
         raise ValueError(f"kind: expected one of {KINDS}, got {kind!r}")
@@ -93,7 +96,9 @@ def instance(
 
 
 def _belt(rng: np.random.Generator, count: int, d: int) -> np.ndarray:
-    """(count, d) unit vectors, uniform among those whose first coordinate is at most CAP in size."""
+    """(count, d) unit vectors, uniform among those whose first coordinate is at most CAP in
+    size.
+    """
     kept = np.empty((0, d))
     while len(kept) < count:
         x = rng.standard_normal((4 * count, d))
@@ -116,7 +121,7 @@ def policy_of(name: str, d: int, Delta: float) -> bl.Policy:
     return bl.DSOFUL(Gamma=float(name.split()[1]) * Delta / math.sqrt(d), beta=BETA, lam=LAM)
 
 
-# --- cells ------------------------------------------------------------------------------------------------
+# --- cells ------------------------------------------------------------------------------------
 
 
 def cell(
@@ -130,9 +135,7 @@ def cell(
     )  # fmt: skip
 
 
-def points(
-    dims: Iterable[int], Deltas: Iterable[float], ratios: Iterable[float]
-) -> list[tuple[Any, ...]]:
+def points(dims: Iterable[int], Deltas: Iterable[float], ratios: Iterable[float]) -> list[Point]:
     """All (d, Δ, ratio, kind); at ratio 0 there is one kind only."""
     return [
         (d, Delta, ratio, kind)
@@ -144,23 +147,43 @@ def points(
 
 
 def cells(scale: str) -> list[Config]:
-    """The cells of a scale, the most wanted first."""
+    """The cells of a scale, the most wanted first.
+
+    ``"full"`` has MANY trials on each instance and SupLinUCB everywhere; ``"paper"``, which
+    the book
+    shows, has FEW trials where d is not in DENSE and on the plane over Δ, and SupLinUCB at d = DIM.
+    """
     if scale == "smoke":
         some = points((4, 8), (DELTA,), (0.0, 1.0, 4.0))
         return [cell(*p, name, 4, 2, (500, 1000, 1800, 2000)) for p in some for name in POLICIES]
-    out: list[Config] = []
-    for d in (8, 4, 16, 6, 12, 3, 10, 5):
-        here = points((d,), (DELTA,), RATIOS)
-        out += [cell(*p, name) for p in here for name in POLICIES[:-1]]
-        kinds = KINDS if d == DIM else KINDS[1:]
-        if d in SUP_DIMS:
-            out += [cell(*p, "SupLinUCB", trials=FEW) for p in here if p[3] in kinds or p[2] == 0]
-    others = points((DIM,), [Delta for Delta in DELTAS if Delta != DELTA], RATIOS)
-    return out + [cell(*p, name, trials=FEW) for p in others for name in POLICIES[:-1]]
+    few = FEW if scale == "paper" else MANY
+    dense = DENSE if scale == "paper" else DIMS
+    gaps = [D for D in DELTAS if D != DELTA]
+
+    def least_squares(where: list[Point], trials: int) -> list[Config]:
+        return [cell(*p, name, trials=trials) for p in where for name in POLICIES[:-1]]
+
+    def by_dimension(*dims: int) -> list[Config]:
+        chosen = [d for d in DIMS if d in dims]
+        return [
+            c
+            for d in chosen
+            for c in least_squares(points((d,), (DELTA,), RATIOS), MANY if d in dense else few)
+        ]
+
+    levels = points((DIM,) if scale == "paper" else DIMS, (DELTA,), RATIOS)
+    return [
+        *by_dimension(8, 16),
+        *(cell(*p, "SupLinUCB", trials=few) for p in levels),
+        *by_dimension(4),
+        *by_dimension(6, 12),
+        *least_squares(points((DIM,), gaps, RATIOS), few),
+        *by_dimension(3, 5, 10),
+    ]
 
 
-FEW = 2  # trials by instance where a point costs most: SupLinUCB, and the plane over Δ
-SUP_DIMS = (4, 8, 16)
+MANY, FEW = 8, 2  # trials by instance
+DENSE = (3, 4, 8)  # dimensions with MANY trials at scale "paper"
 
 
 @functools.lru_cache(maxsize=32)
@@ -177,7 +200,9 @@ def _where(config: Config) -> tuple[Any, ...]:
 
 
 def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
-    """Plays by arm at the checkpoints, (instances, trials, checkpoints, arms), and the first skip of each lane."""
+    """Plays by arm at the checkpoints, (instances, trials, checkpoints, arms), and the
+    first skip of each lane.
+    """
     found: dict[int, Arrays] = {}
     for batch in batches(list(configs)):
         first = batch[0]
@@ -198,7 +223,9 @@ def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
 
 
 def batches(configs: list[Config]) -> list[list[Config]]:
-    """Lanes that run for equally long together, about 256 of them: thresholds of one point, or some points of one policy."""
+    """Lanes that run for equally long together, about 256 of them: thresholds of one point,
+    or some points of one policy.
+    """
     groups: dict[Any, list[Config]] = {}
     for c in configs:
         alike = _where(c) if c["policy"] in DS else (c["d"], c["policy"])
@@ -214,8 +241,10 @@ def batches(configs: list[Config]) -> list[list[Config]]:
 def thin(done: Cell) -> Arrays:
     """What the book keeps: integers, regrets in hundredths.
 
-    ``regret`` (checkpoints, instances) is the mean over trials, ``spread`` the 5, 25, 50, 75 and 95% quantiles of the
-    final regret over all runs, ``locked`` (instances,) the runs that never played the best arm in the last tenth, and
+    ``regret`` (checkpoints, instances) is the mean over trials, ``spread`` the 5, 25, 50,
+    75 and 95% quantiles of the
+    final regret over all runs, ``locked`` (instances,) the runs that never played the best
+    arm in the last tenth, and
     ``learnt`` the mean number of rounds before the first skip.
     """
     plays = done.arrays["plays"]
@@ -237,11 +266,13 @@ def _whole(values: NDArray[np.float64]) -> NDArray[np.int32]:
     return np.rint(values / UNIT).astype(np.int32)
 
 
-# --- what a cell says ---------------------------------------------------------------------------------------
+# --- what a cell says -------------------------------------------------------------------------
 
 
 def summary(config: Config, kept: Arrays) -> dict[str, Any]:
-    """One row of the map: means over instances with 95% intervals (instances are independent, trials within are not)."""
+    """One row of the map: means over instances with 95% intervals (instances are
+    independent, trials within are not).
+    """
     regret = kept["regret"] * UNIT
     half = config["marks"].index(config["marks"][-1] // 2)
     mean, low, high = interval(regret[-1])
@@ -249,6 +280,7 @@ def summary(config: Config, kept: Arrays) -> dict[str, Any]:
     return {
         **{name: config[name] for name in ("d", "Delta", "ratio", "kind", "policy")},
         "zeta": zeta_of(config["ratio"], config["d"], config["Delta"]),
+        "rounds": config["marks"][-1], "runs": config["instances"] * config["trials"],
         "regret": mean, "low": low, "high": high, "median": float(kept["spread"][2] * UNIT),
         "exponent": exponent(regret[half].mean(), regret[-1].mean()),
         "locked": share, "locked_low": max(0.0, share_low), "locked_high": min(1.0, share_high),
@@ -271,28 +303,63 @@ def exponent(half: float, full: float) -> float:
     return math.log2(full / half) if half > 0 else 0.0
 
 
-def stored(folder: Any = None) -> list[Packed]:
-    """The committed cells of the map."""
-    where = (folder or results_folder()) / "phase-map"
-    return [cell for path in sorted(where.glob("*.npz")) for cell in read_pack(path)]
+def rows(found: Sequence[Cell | Packed]) -> list[dict[str, Any]]:
+    """The summaries of whole or thinned cells."""
+    return [summary(c.config, _kept(c)) for c in found]
 
 
-# --- what the command writes ----------------------------------------------------------------------------------
+def _kept(found: Cell | Packed) -> Arrays:
+    return thin(found) if isinstance(found, Cell) else found.arrays
+
+
+def paired(one: Packed, other: Packed) -> tuple[float, float, float]:
+    """Mean final regret of `one` minus that of `other` on the same instances and noise,
+    with a 95% interval.
+    """
+    return interval((one.arrays["regret"][-1] - other.arrays["regret"][-1]) * UNIT)
+
+
+def explorer(found: Sequence[Packed], limits: dict[int, tuple[float, float]]) -> dict[str, Any]:
+    """What the interactive figure reads: by cell the mean curve and its half-width in
+    tenths, growth and locked in %.
+
+    `limits` gives for each d where the theorems' condition ends and where the lower bound's begins.
+    """
+    cells: dict[str, Any] = {}
+    for c in found:
+        row, regret = summary(c.config, c.arrays), c.arrays["regret"] * UNIT
+        spread = [interval(r) for r in regret]
+        name = "|".join(
+            f"{c.config[k]:g}" if k != "policy" else c.config[k]
+            for k in ("policy", "d", "Delta", "ratio")
+        )
+        cells[f"{name}|{c.config['kind']}"] = [
+            [round(10 * mean) for mean, _, _ in spread],
+            [round(10 * (high - mean)) for mean, _, high in spread],
+            *(round(100 * row[k]) for k in ("exponent", "locked", "locked_low", "locked_high")),
+        ]
+    return {
+        "ratios": RATIOS, "dims": DIMS, "deltas": DELTAS, "multiples": MULTIPLES,
+        "d": DIM, "Delta": DELTA,
+        "marks": MARKS, "rounds": ROUNDS, "thresholds": limits, "cells": cells,
+    }  # fmt: skip
+
+
+# --- what the command writes ------------------------------------------------------------------
 
 
 def render(done: Sequence[Cell], scale: str) -> Rendered:
     """The map as CSV, and the static figure as SVG and PNG."""
     from banditlib.paper.phase_figures import draw_map
 
-    rows = [summary(c.config, thin(c)) for c in done]
+    table = rows(done)
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(
-        [{k: round(v, 6) if isinstance(v, float) else v for k, v in r.items()} for r in rows]
-    )
+    for row in table:
+        writer.writerow({k: round(v, 6) if isinstance(v, float) else v for k, v in row.items()})
     out = {".csv": text.getvalue().encode()}
-    figure = draw_map(rows)
+    figure = draw_map(table)
     for suffix in ("svg", "png"):
         buffer = io.BytesIO()
         figure.savefig(
@@ -325,6 +392,6 @@ register(
         family=FAMILY,
         cells=cells,
         render=render,
-        seconds={"smoke": 20, "full": 4500},
+        seconds={"smoke": 20, "paper": 1500, "full": 6000},
     )
 )

@@ -31,7 +31,9 @@ def _between(lo: float, hi: float) -> arb:
 
 
 def signs(n: int, d: int, eps: float) -> Ints:
-    """n sign vectors of length d, each entry set so that Σ cosh(ε⟨s_i,s_j⟩)cosh(ε)^{left} is least."""
+    """n sign vectors of length d, each entry set so that Σ cosh(ε⟨s_i,s_j⟩)cosh(ε)^{left}
+    is least.
+    """
     S = np.zeros((n, d), dtype=np.int64)
     S[0] = 1
     for i in range(1, n):
@@ -51,7 +53,9 @@ def coherence(S: Ints) -> Fraction:
 
 
 def lm_cross(size: str = "ci", c: float = 8.0) -> None:
-    """d = ⌈c log n/ε²⌉: the expected number of bad pairs is below 1, and a construction succeeds."""
+    """d = ⌈c log n/ε²⌉: the expected number of bad pairs is below 1, and a construction
+    succeeds.
+    """
     cases = [(4, 0.9), (16, 0.5), (50, 0.5), (100, 0.4)]
     for n, eps in cases if size == "ci" else [*cases, (200, 0.3), (400, 0.3)]:
         d = math.ceil(c * math.log(n) / eps**2)
@@ -71,7 +75,7 @@ def lm_cross_sharp(size: str = "ci", c: float = 4.0) -> None:
                 assert arb(tail.numerator) / tail.denominator <= bound, (d, t)
 
 
-# --- Bretagnolle and Huber, and the chain rule ------------------------------------------------------
+# --- Bretagnolle and Huber, and the chain rule ------------------------------------------------
 
 
 def _bh_log(a: arb, c: arb) -> arb:
@@ -147,7 +151,7 @@ def lm_lb_dc(size: str = "ci", horizon: str = "k") -> None:
             assert all(w == n * p for w, n, p in zip(wins, counted, nu[:arms], strict=True))
 
 
-# --- the family Θ ------------------------------------------------------------------------------------
+# --- the family Θ -----------------------------------------------------------------------------
 
 
 def _rows(n: int, Delta: Fraction) -> list[tuple[tuple[int, ...], list[Fraction]]]:
@@ -223,7 +227,9 @@ def counter_lb_norm() -> dict[str, float]:
 
 
 def lb_norm(size: str = "ci", cross: int = 4) -> None:
-    """‖θ_(i,j)‖² = Δ²(5+4⟨x_i,x_j⟩) ≤ 9Δ²; √5Δ fails for the counterexample and for each |D| > 2d."""
+    """‖θ_(i,j)‖² = Δ²(5+4⟨x_i,x_j⟩) ≤ 9Δ²; √5Δ fails for the counterexample and for each
+    |D| > 2d.
+    """
     numbers = counter_lb_norm()
     assert numbers["inner product"] <= numbers["allowed"]
     assert numbers["norm of theta"] > numbers["claimed bound"]
@@ -236,7 +242,7 @@ def lb_norm(size: str = "ci", cross: int = 4) -> None:
     assert max(int(s @ t) for s, t in combinations(few, 2)) > 0
 
 
-# --- the counting argument -----------------------------------------------------------------------------
+# --- the counting argument --------------------------------------------------------------------
 
 
 def unhit(n: int, m: int) -> int:
@@ -285,7 +291,9 @@ def every_policy(n: int, K: int) -> int:
 
 
 def lb_count(size: str = "ci", hits: int | None = None) -> None:
-    """m blind pulls leave (|D|−m)² members; the first hits 2|D|−1 of them, not |D|; E τ as repaired."""
+    """m blind pulls leave (|D|−m)² members; the first hits 2|D|−1 of them, not |D|; E τ as
+    repaired.
+    """
     for n in range(2, 12):
         left = [unhit(n, m) for m in range(n + 1)]
         assert left == [(n - m) ** 2 for m in range(n + 1)]
@@ -322,7 +330,9 @@ def counter_lb_uninformative() -> dict[str, float]:
 
 
 def aux_bayes(size: str = "ci", last: int = 3) -> None:
-    """The least average regret is at least KΔ exactly for K ≤ |D|−3 (programme = all policies to 5)."""
+    """The least average regret is at least KΔ exactly for K ≤ |D|−3 (programme = all
+    policies to 5).
+    """
     for n in range(2, 6):
         for K in range(1, n + 2):
             assert bayes(n, K) == every_policy(n, K), (n, K)
@@ -364,7 +374,7 @@ def aux_noisy(size: str = "ci", c: float = 5.0) -> None:
         assert n * (1 - 5 / n) ** 2 / (5 * Delta**2) <= K
 
 
-# --- change of measure ---------------------------------------------------------------------------------
+# --- change of measure ------------------------------------------------------------------------
 
 
 def lb_kl(size: str = "ci", c: float = 2.0) -> None:
@@ -415,7 +425,9 @@ def sprt(Delta: float, k: int, up: float, down: float, nodes: int = 240) -> dict
 
 
 def lb_display(size: str = "ci", c: float = 0.25, kl: float = 2.0) -> None:
-    """R_i + R_(i,j) ≥ cΔk e^{−kl Δ² E_i T_j} for a test that breaks the printed (½, ½) constants."""
+    """R_i + R_(i,j) ≥ cΔk e^{−kl Δ² E_i T_j} for a test that breaks the printed (½, ½)
+    constants.
+    """
     for Delta, k, up, down in (
         (0.5, 1000, 5.0, 3.5),
         (0.5, 10_000, 7.0, 5.5),
@@ -506,7 +518,9 @@ def eq_new_2(size: str = "ci", c: float = 0.5) -> None:
 
 
 def thm_lower_ii(size: str = "ci", factor: float = 0.5) -> None:
-    """Σ_{j≠i} Δ·[…]/(2Δ²) = (|D|−1)/(2Δ)·[…]; the cheapest allocation that meets all constraints."""
+    """Σ_{j≠i} Δ·[…]/(2Δ²) = (|D|−1)/(2Δ)·[…]; the cheapest allocation that meets all
+    constraints.
+    """
     from scipy.optimize import linprog
 
     for n, Delta in ((3, 0.5), (10, 0.2)):
@@ -525,7 +539,9 @@ def aux_free(size: str = "ci", four: float = 4.0) -> None:
 
 
 def thm_lower_hyp(size: str = "ci", limit: float = 0.5) -> None:
-    """Rewards lie in [0,1] for Δ ≤ ½ and not for Δ > ½; ‖θ‖ ≤ 3Δ; 4 and d do in place of 8 and d−1."""
+    """Rewards lie in [0,1] for Δ ≤ ½ and not for Δ > ½; ‖θ‖ ≤ 3Δ; 4 and d do in place of 8
+    and d−1.
+    """
     S, _ = _family(size)
     for Delta in (Fraction(1, 10), Fraction(limit), Fraction(limit) + Fraction(1, 100)):
         inside = all(max(r) <= 1 for _, r in _rows(len(S), Delta))
@@ -542,7 +558,9 @@ def counter_thm_lower_hyp() -> dict[str, float]:
 
 
 def thm_lower_i(size: str = "ci", cost: int = 1) -> None:
-    """Average regret ≥ KΔ for K ≤ |D|/3 (|D| ≥ 5) and K ≤ |D|−3 (programme); false for |D| = 2, 3."""
+    """Average regret ≥ KΔ for K ≤ |D|/3 (|D| ≥ 5) and K ≤ |D|−3 (programme); false for |D|
+    = 2, 3.
+    """
     aux_count(size)
     for n in range(5, 40):
         assert all(bayes(n, K) >= cost * K * n * n for K in range(1, n - 2))
