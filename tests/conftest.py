@@ -1,10 +1,15 @@
-"""What the tests share: one BLAS thread, the built site, and a browser if there is one."""
+"""What the tests share: one BLAS thread, the built site and its address, and one browser."""
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +18,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_CI = os.environ.get("CI", "") == "true"
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 def missing(reason: str) -> None:
@@ -39,3 +54,30 @@ def chromium() -> str:
             return found
     missing("no Chromium was found: install one (Debian: apt-get install chromium)")
     raise AssertionError  # never reached
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A server that writes no log."""
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="session")
+def address(site: Path) -> Iterator[str]:
+    """The site, served on a port of this machine."""
+    handler = functools.partial(Quiet, directory=str(site))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Any]:
+    """One running browser; a process cannot drive two."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as play:
+        running = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield running
+        running.close()

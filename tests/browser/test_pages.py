@@ -1,17 +1,13 @@
 """Every page of the built site in a real browser, in one pass.
 
-A page is opened once in light and once in dark. The pass records what the tests below then judge: messages
-on the console, requests to other hosts, whether mathematics was typeset, whether anything sticks out
-sideways at five widths, and what axe-core finds.
+A page is opened once in light and once in dark. The pass records what the tests below then judge:
+messages on the console, requests to other hosts, whether mathematics was typeset, whether anything
+sticks out sideways at five widths, what the keyboard cannot reach, and what axe-core finds.
 """
 
 from __future__ import annotations
 
-import functools
-import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,50 +15,34 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-playwright = pytest.importorskip("playwright.sync_api")
-
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WIDTHS = (320, 375, 768, 1440, 1920)
-TYPESET = "() => !window.MathJax || !window.MathJax.startup || window.MathJax.startup.promise.then(() => true)"
+TYPESET = """() => !window.MathJax || !window.MathJax.startup
+  || window.MathJax.startup.promise.then(() => true)"""
 STICKS_OUT = """() => {
-  const limit = document.documentElement.clientWidth;
-  if (document.documentElement.scrollWidth <= limit + 1) return [];
-  const clipped = (e) => { for (let p = e.parentElement; p; p = p.parentElement) {
-    const o = getComputedStyle(p).overflowX; if (o !== 'visible' && p !== document.body && p !== document.documentElement) return true; } return false; };
-  return [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > limit + 1 && !clipped(e))
-    .slice(0, 4).map(e => e.tagName + '.' + e.className).concat(['width ' + document.documentElement.scrollWidth]);
+  const root = document.documentElement, limit = root.clientWidth;
+  if (root.scrollWidth <= limit + 1) return [];
+  const clipped = (e) => {
+    for (let p = e.parentElement; p && p !== document.body && p !== root; p = p.parentElement)
+      if (getComputedStyle(p).overflowX !== 'visible') return true;
+    return false;
+  };
+  return [...document.querySelectorAll('body *')]
+    .filter(e => e.getBoundingClientRect().right > limit + 1 && !clipped(e))
+    .slice(0, 4).map(e => e.tagName + '.' + e.className).concat(['width ' + root.scrollWidth]);
 }"""
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture(scope="session")
-def address(site: Path) -> Iterator[str]:
-    """The site, served on a port of this machine."""
-    handler = functools.partial(Quiet, directory=str(site))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-
-
-@pytest.fixture(scope="session")
-def browser(chromium: str) -> Iterator[Any]:
-    with playwright.sync_playwright() as play:
-        running = play.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield running
-        running.close()
+# What a mouse can scroll or press and a keyboard cannot get to.
+OUT_OF_REACH = """() => {
+  const inside = (e) => e.matches('a[href], button, input, select, summary, [tabindex]')
+    || e.querySelector('a[href], button, input, select, summary, [tabindex]');
+  const scrolls = (e) => /auto|scroll/.test(getComputedStyle(e).overflowX)
+    && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0;
+  const boxes = [...document.querySelectorAll('.bd-article *')]
+    .filter(e => scrolls(e) && !inside(e));
+  const presses = [...document.querySelectorAll('[onclick]:not(a, button, input, summary)')];
+  const banned = [...document.querySelectorAll('.bd-article :is(a[href], button, input, select)')]
+    .filter(e => e.tabIndex < 0 && e.offsetParent && !e.matches('.headerlink, .copybtn'));
+  return [...boxes, ...presses, ...banned].slice(0, 4).map(e => e.tagName + '.' + e.className);
+}"""
 
 
 @dataclass
@@ -76,6 +56,7 @@ class Report:
     typeset: int = 0
     errors: list[str] = field(default_factory=list)
     overflow: dict[int, list[str]] = field(default_factory=dict)
+    unreached: dict[int, list[str]] = field(default_factory=dict)
     theme: dict[str, str] = field(default_factory=dict)
     axe: dict[str, list[str]] = field(default_factory=dict)
 
@@ -107,9 +88,11 @@ def visit(browser: Any, address: str, page: str) -> Report:
         tab.on("pageerror", lambda error: report.console.append(str(error)))
         tab.on(
             "request",
-            lambda r: None
-            if r.url.startswith((address, "data:", "blob:"))
-            else report.outside.append(r.url),
+            lambda r: (
+                None
+                if r.url.startswith((address, "data:", "blob:"))
+                else report.outside.append(r.url)
+            ),
         )
         tab.goto(f"{address}/{page}", wait_until="load")
         tab.evaluate(TYPESET)
@@ -123,6 +106,7 @@ def visit(browser: Any, address: str, page: str) -> Report:
                 tab.set_viewport_size({"width": width, "height": 800})
                 tab.wait_for_timeout(60)
                 report.overflow[width] = tab.evaluate(STICKS_OUT)
+                report.unreached[width] = tab.evaluate(OUT_OF_REACH)
         context.close()
     return report
 
@@ -156,6 +140,11 @@ def test_mathematics_is_typeset(reports):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_sticks_out(reports, width):
     complain({r.page: r.overflow[width] for r in reports if r.overflow[width]})
+
+
+@pytest.mark.parametrize("width", (320, 1440))
+def test_keyboard_reaches_everything(reports, width):
+    complain({r.page: r.unreached[width] for r in reports if r.unreached[width]})
 
 
 def test_theme_follows_the_reader(reports):
