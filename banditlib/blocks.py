@@ -34,9 +34,10 @@ from banditlib.problems import Pool, generator
 from banditlib.ridge import View
 
 try:  # half the time of numpy's general inverse; the package works without it
+    from scipy.linalg import blas as _blas
     from scipy.linalg import lapack as _lapack
 except ImportError:  # pragma: no cover - exercised by a test that hides scipy
-    _lapack = None
+    _blas = _lapack = None
 
 Array = np.ndarray
 
@@ -87,17 +88,26 @@ class Level:
         self.wide = norms / np.sqrt(lam)
         self.narrow = self.wide.copy()
         self.learned = 0
+        self.waiting: list[Array] = []  # rows learnt in blocks and not yet added to U
         self.folded = 0  # rounds folded into the inverse since it was last recomputed
         self.drift = 0.0  # largest error that a renewal found
 
     def renew(self, same: bool) -> None:
         """Recompute inverse and estimate from U and b; note the drift if the state is the ``same``."""
+        self.absorb()
         old, self.inverse = self.inverse, spd_inverse(self.U)
         if same:
             error = np.abs(old - self.inverse).max() / np.abs(self.inverse).max()
             self.drift = max(self.drift, float(error))
         self.theta = self.inverse @ self.b
         self.folded = 0
+
+    def absorb(self) -> None:
+        """Add the rows that wait to U."""
+        if self.waiting:
+            X = np.concatenate(self.waiting)
+            self.U += X.T @ X
+            self.waiting = []
 
     def measure(self, which: Array) -> None:
         """Exact widths of the pool points ``which`` in the present state."""
@@ -333,60 +343,63 @@ class Lane:
         M, states = self.arms_per_round, self._states(self.k + size)
         which = self.contexts[k0:k0 + size].ravel()
         X = self.points[which]
-        V = [s.inverse @ X.T for s in states]
-        G = [X @ v for v in V]
+        V = [X @ s.inverse for s in states]  # rows are U⁻¹x
         prior_mean = np.stack([X @ s.theta for s in states])
-        prior_var = np.stack([np.diagonal(g) for g in G])
+        prior_var = np.stack([self._prior(s, X, v, which) for s, v in zip(states, V, strict=True)])
         reward = self._rewards(np.repeat(np.arange(k0, k0 + size), M), which)
         k = np.arange(k0 + 1, k0 + size + 1)
         shape = (len(states), size, M)
         mean, var = prior_mean.reshape(shape), prior_var.reshape(shape)
         arm, level = self._choose(k, mean.transpose(1, 0, 2), var.transpose(1, 0, 2))
         known = 1  # the first decision needs no guess
-        while known < size:
-            self.cost["gram_pass"] += 1
+        while True:
             mean, var = prior_mean.copy(), prior_var.copy()
+            lessons = []
             for i in range(len(states)):
                 at = np.flatnonzero(level == i + 1)
-                if at.size:
-                    a = at * M + arm[at]
-                    T, s = _condition(G[i], prior_mean[i], reward, a)
-                    before = np.repeat(np.searchsorted(at, np.arange(size)), M)
-                    fill = np.arange(size * M)
-                    gain = np.vstack([np.zeros(size * M), np.cumsum(T * T, axis=0)])
-                    move = np.vstack([np.zeros(size * M), np.cumsum(T * s[:, None], axis=0)])
-                    var[i] -= gain[before, fill]
-                    mean[i] += move[before, fill]
+                a = at * M + arm[at]
+                lessons.append(_condition(X, V[i], prior_mean[i], reward, a))
+                before = np.repeat(np.searchsorted(at, np.arange(size)), M)
+                _advance(mean[i], var[i], before, *lessons[-1])
+            if known == size:
+                break
+            self.cost["gram_pass"] += 1
             new_arm, new_level = self._choose(
                 k, mean.reshape(shape).transpose(1, 0, 2), var.reshape(shape).transpose(1, 0, 2))
             wrong = np.flatnonzero((new_arm != arm) | (new_level != level))
             arm, level = new_arm, new_level
-            known = size if wrong.size == 0 else int(wrong[0]) + 1
+            if wrong.size == 0:
+                break
+            known = int(wrong[0]) + 1
         for i, state in enumerate(states):
             at = np.flatnonzero(level == i + 1)
             if at.size:
                 a = at * M + arm[at]
-                self._fold(state, X[a], V[i][:, a], G[i][np.ix_(a, a)], reward[a])
+                self._fold(state, X[a], V[i][a], reward[a], *lessons[i])
         self.arms[k0:k0 + size], self.levels[k0:k0 + size] = arm, level
         self.k += size
         self.cost["gram"] += size
 
     @staticmethod
-    def _fold(state: Level, X: Array, V: Array, G: Array, r: Array) -> None:
+    def _prior(state: Level, X: Array, V: Array, which: Array) -> Array:
+        """Squared widths at the start of a block; exactly those of the pool if nothing is learnt."""
+        if state.learned == 0:
+            return state.wide[which] ** 2
+        return np.einsum("nd,nd->n", X, V)
+
+    @staticmethod
+    def _fold(state: Level, X: Array, V: Array, r: Array, root: Array, T: Array, s: Array) -> None:
         """Learn the rows of X: one product updates the inverse (Woodbury)."""
-        n = len(X)
-        root = np.linalg.cholesky(np.eye(n) + G)
-        W = np.linalg.solve(root, V.T)
-        state.U += X.T @ X
-        state.b += X.T @ r
-        state.inverse -= W.T @ W
-        state.learned += n
-        state.folded += n
+        W = _forward(root, V)
+        state.waiting.append(X)
+        state.b += r @ X
+        state.theta = state.theta + s @ W
+        _downdate(state.inverse, W)
+        state.learned += len(X)
+        state.folded += len(X)
         state.narrow[:] = 0.0
         if state.folded >= 1024:
             state.renew(same=True)
-        else:
-            state.theta = state.inverse @ state.b
 
     # -- certified stretches ------------------------------------------------------------------
 
@@ -394,6 +407,8 @@ class Lane:
         """Prove as many of the next ``size`` rounds as possible; returns how many were played."""
         k0, size = self.k, min(size, self.rounds - self.k)
         states = self._states(k0 + size)
+        for s in states:
+            s.absorb()
         here, local = _localise(self.contexts[k0:k0 + size], len(self.points))
         mean = np.stack([self.points[here] @ s.theta for s in states])
         for s in states:
@@ -627,9 +642,10 @@ class Lane:
             slack = far * rho * np.sqrt(np.maximum(even, 0.0))
             low = np.minimum(low, high)
             at = (part[which], i, arm)
-            box.mean_low[at], box.mean_high[at] = m - slack, m + slack
-            box.width_low[at] = np.sqrt(np.maximum(low, 0.0))
-            box.width_high[at] = np.sqrt(np.maximum(high, 0.0))
+            box.mean_low[at] = np.maximum(box.mean_low[at], m - slack)
+            box.mean_high[at] = np.minimum(box.mean_high[at], m + slack)
+            box.width_low[at] = np.maximum(box.width_low[at], np.sqrt(np.maximum(low, 0.0)))
+            box.width_high[at] = np.minimum(box.width_high[at], np.sqrt(np.maximum(high, 0.0)))
 
     def _nearby(self, lesson: Learned, todo: Array, rows: Array, i: int, box: Enclosure,
                 here: Array, local: Array) -> None:
@@ -756,10 +772,39 @@ def _enter(piece: Piece, q: int, t: int, trace: Trace, shown: Array, reward: Arr
         piece.levels[q, t] = trace.levels
 
 
-def _condition(G: Array, mean: Array, reward: Array, a: Array) -> tuple[Array, Array]:
-    root = np.linalg.cholesky(np.eye(a.size) + G[np.ix_(a, a)])
-    both = np.linalg.solve(root, np.column_stack([G[a], reward[a] - mean[a]]))
-    return both[:, :-1], both[:, -1]
+def _forward(root: Array, right: Array) -> Array:
+    """Solve ``root @ x = right`` for a lower triangular root."""
+    if _lapack is None or root.size == 0:
+        return np.linalg.solve(root, right)
+    return _lapack.dtrtrs(root.T, right, lower=0, trans=1)[0]
+
+
+def _downdate(inverse: Array, W: Array) -> None:
+    """Subtract W^T W from a symmetric matrix in place."""
+    if _blas is None:
+        inverse -= W.T @ W
+    else:
+        W = np.ascontiguousarray(W)
+        _blas.dgemm(-1.0, W.T, W.T, beta=1.0, c=inverse.T, trans_b=1, overwrite_c=1)
+
+
+def _condition(X: Array, V: Array, mean: Array, reward: Array, a: Array) -> tuple[Array, ...]:
+    r"""Factor R of :math:`I+G_{aa}`, :math:`T=R^{-1}G_{a\cdot}` and :math:`s=R^{-1}(r-m)_a`."""
+    G = X[a] @ V.T
+    root = np.linalg.cholesky(np.eye(a.size) + G[:, a])
+    both = _forward(root, np.column_stack([G, reward[a] - mean[a]]))
+    return root, both[:, :-1], both[:, -1]
+
+
+def _advance(mean: Array, var: Array, before: Array, root: Array, T: Array, s: Array) -> None:
+    """Move means and variances of each point to the state after ``before`` lessons, in place."""
+    if len(T) == 0:
+        return
+    fill = np.arange(len(mean))
+    some = before > 0
+    last = before[some] - 1
+    var[some] -= np.cumsum(T * T, axis=0)[last, fill[some]]
+    mean[some] += np.cumsum(T * s[:, None], axis=0)[last, fill[some]]
 
 
 def _distinct(index: Array, size: int) -> tuple[Array, Array]:

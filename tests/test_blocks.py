@@ -1,0 +1,265 @@
+"""Pools by blocks and certified stretches: the decisions of the direct method, with less work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import banditlib as bl
+from banditlib import blocks
+from banditlib.blocks import Enclosure, Lane, Level
+from banditlib.problems import Pool
+from banditlib.ridge import View, first_best
+
+GRID = [(beta, lam) for beta in (0.1, 0.3, 1.0) for lam in (1.0, 3.0, 10.0)]
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def clusters(seed: int, dim: int, good: int, bad: int, sigma: float = 0.0) -> Pool:
+    """Two clouds of unit vectors around different centres."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(2, dim))
+    g = unit(centres[0] + rng.normal(size=(good, dim)))
+    b = unit(centres[1] + rng.normal(size=(bad, dim)))
+    return Pool(g, b, sigma=sigma)
+
+
+def both(monkeypatch, pool, policies, rounds=1200, trials=1, seed=0, noise=None):
+    """The same call through the engine and through the direct method."""
+    keep = dict(rounds=rounds, trials=trials, seed=seed, noise=noise, progress=False)
+    keep["record"] = ("arms", "levels")
+    fast = bl.simulate(pool, policies, **keep)
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks, "simulate_pool", lambda *a, **k: None)
+        direct = bl.simulate(pool, policies, **keep)
+    for name in ("arms", "levels", "plays", "learnt", "first_skip", "final_arm"):
+        assert np.array_equal(getattr(fast, name), getattr(direct, name)), name
+    return fast
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_pools(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    dim, good, bad = rng.integers(1, 9), rng.integers(1, 25), rng.integers(1, 25)
+    pool = clusters(seed, int(dim), int(good), int(bad), sigma=0.3 * (seed % 2))
+    policies = [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.05, 0.3, 3.0), bl.DSOFUL(0.2, 1.0, 1.0)]
+    policies += [bl.DSOFUL(5.0, 1.0, 1.0), bl.SupLinUCB(0.1, 1.0), bl.SupLinUCB(1.0, 3.0)]
+    both(monkeypatch, pool, policies, seed=seed)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_ties_in_score_and_at_thresholds(monkeypatch, dim):
+    # orthonormal and duplicate vectors: width² = 1/(λ+n) meets Γ² and 4^-l exactly
+    pool = Pool(np.eye(dim), np.concatenate([np.eye(dim), np.eye(dim)]))
+    policies = [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.125, 1.0, 1.0), bl.DSOFUL(0.25, 0.0, 3.0)]
+    policies += [bl.SupLinUCB(1.0, 1.0), bl.SupLinUCB(0.0, 4.0), bl.SupLinUCB([2.0] * 9, 1.0)]
+    both(monkeypatch, pool, policies)
+
+
+def test_the_whole_grid(monkeypatch):
+    pool = clusters(3, 6, 30, 40)
+    policies = [bl.DSOFUL(g, b, m) for g in (0.0, 0.05, 0.1) for b, m in GRID]
+    both(monkeypatch, pool, policies + [bl.SupLinUCB(b, m) for b, m in GRID], rounds=400)
+
+
+def test_extreme_regularisers(monkeypatch):
+    pool = clusters(4, 5, 12, 9)
+    policies = [kind(lam) for lam in (1e-6, 1e6) for kind in (
+        lambda m: bl.OFUL(1.0, m), lambda m: bl.DSOFUL(0.1, 1.0, m), lambda m: bl.SupLinUCB(1.0, m))]
+    both(monkeypatch, pool, policies, rounds=900)
+
+
+def test_noise_given_number_by_number(monkeypatch):
+    noise = np.random.default_rng(5).normal(size=(2, 800))
+    both(monkeypatch, clusters(5, 4, 8, 8), [bl.OFUL(1.0, 1.0), bl.SupLinUCB(0.3, 1.0)],
+         rounds=800, trials=2, noise=noise)
+
+
+def test_radius_by_level(monkeypatch):
+    pool = clusters(6, 3, 20, 20)
+    both(monkeypatch, pool, bl.SupLinUCB(lambda level: 0.2 * level, 1.0))
+
+
+def test_many_dimensions(monkeypatch):
+    pool = clusters(7, 512, 300, 300)
+    policies = [bl.OFUL(0.3, 1.0), bl.DSOFUL(0.3, 1.0, 1.0), bl.SupLinUCB(0.1, 1.0)]
+    both(monkeypatch, pool, policies, rounds=1200)
+
+
+@pytest.mark.slow
+def test_many_rounds(monkeypatch):
+    pool = clusters(8, 3, 40, 40)
+    policies = [bl.OFUL(0.5, 1.0), bl.DSOFUL(0.02, 1.0, 1.0), bl.SupLinUCB(0.3, 1.0)]
+    both(monkeypatch, pool, policies, rounds=1_000_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.2, 1.0, 1.0),
+                                    bl.SupLinUCB(0.3, 3.0)])
+def test_many_dimensions_longer(monkeypatch, policy):
+    both(monkeypatch, clusters(9, 512, 700, 900), policy, rounds=12_000)
+
+
+# -- the pieces ----------------------------------------------------------------------------------
+
+
+def lane(policy, pool=None, rounds=600, seed=0, noise=None):
+    pool = clusters(1, 6, 15, 15) if pool is None else pool
+    return Lane(pool.points, pool.reward, pool.contexts(seed, 0, rounds), policy, noise=noise)
+
+
+@pytest.mark.parametrize("policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.1, 1.0, 1.0),
+                                    bl.SupLinUCB(0.3, 1.0)])
+def test_lengths_do_not_matter(policy):
+    wanted = lane(policy).run()
+    for opening, block in ((1, 1), (64, 7), (600, 64), (200, 200)):
+        found = lane(policy).run(opening=opening, block=block)
+        assert np.array_equal(found.arms, wanted.arms)
+        assert np.array_equal(found.levels, wanted.levels)
+
+
+def test_stretches_do_most_of_the_work():
+    cost = lane(bl.OFUL(0.3, 1.0), rounds=20_000).run(opening=256).cost
+    assert cost["gram"] <= 2000 and cost["exact"] <= 2000
+    assert cost["stretch"] < 200
+
+
+def test_no_stretch_can_learn_when_Gamma_is_large():
+    play = lane(bl.DSOFUL(9.0, 1.0, 1.0), rounds=5000)
+    assert not play.run(opening=64).levels.any()
+    assert play.states[0].learned == 0
+
+
+@dataclass(frozen=True)
+class Greedy(bl.Policy):
+    """A policy of one's own: no bonus, every round learnt."""
+
+    lam: float
+
+    def choose(self, k, view):
+        arm = first_best(view.mean)
+        return arm, np.ones_like(arm)
+
+
+def test_a_policy_of_ones_own_runs_in_gram_blocks(monkeypatch):
+    both(monkeypatch, clusters(2, 7, 20, 20), [Greedy(1.0), bl.OFUL(1.0, 1.0)])
+
+
+def test_other_policies_are_left_to_the_direct_method():
+    pool = clusters(2, 3, 4, 4)
+    common = dict(rounds=5, trials=(0,), seed=0, noise=None, checkpoints=np.array([5]), record=(),
+                  bar=None)
+    assert blocks.simulate_pool(pool, (bl.LSW(1.0, 1.0, 0.1),), xp=np, dtype="float64",
+                                **common) is None
+    assert blocks.simulate_pool(pool, (bl.OFUL(1.0, 1.0),), xp=np, dtype="float32",
+                                **common) is None
+
+
+def test_without_scipy(monkeypatch):
+    wanted = lane(bl.DSOFUL(0.05, 1.0, 1.0), rounds=3000).run(opening=128)
+    monkeypatch.setattr(blocks, "_lapack", None)
+    monkeypatch.setattr(blocks, "_blas", None)
+    found = lane(bl.DSOFUL(0.05, 1.0, 1.0), rounds=3000).run(opening=128)
+    assert np.array_equal(found.arms, wanted.arms) and np.array_equal(found.levels, wanted.levels)
+    assert not blocks.is_positive(-np.eye(3))
+
+
+def exact_values(play, arm, upto):
+    """Means and widths (arms shown) before each round of a stretch, by solving."""
+    state, means, widths = play.states[0], [], []
+    U, b = state.U.copy(), state.b.copy()
+    for j in range(upto):
+        x = play.points[play.contexts[play.k + j]]
+        means.append(x @ np.linalg.solve(U, b))
+        widths.append(np.sqrt(np.einsum("md,dm->m", x, np.linalg.solve(U, x.T))))
+        played = play.contexts[play.k + j, arm[j]]
+        U += np.outer(play.points[played], play.points[played])
+        b += play.reward[played] * play.points[played]
+    return np.array(means), np.array(widths)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_enclosures_hold_and_tighten(seed):
+    """Every interval contains the value it stands for, at each order of the series."""
+    rng = np.random.default_rng(seed)
+    play = lane(bl.OFUL(1.0, 1.0), clusters(seed, 8, 40, 40), rounds=400, seed=seed)
+    play.gram_block(300)
+    size = 20
+    here, local = blocks._localise(play.contexts[300:300 + size], len(play.points))
+    state = play._states(300 + size)[0]
+    state.absorb()
+    state.measure(here)
+    mean = play.points[here] @ state.theta
+    arm = rng.integers(0, 2, size)  # any guess will do
+    lesson = play._lessons(state, mean, here, local, arm, np.ones(size, bool), None)
+    m, w = exact_values(play, arm, size)
+    todo, both_arms = np.arange(size), np.ones((size, 2), bool)
+    box = play._box(todo, [state], [lesson], mean[None], here, local)
+    last = np.inf
+    for order in (None, "near", 0, 1, 3, 8):
+        if order == "near":
+            play._nearby(lesson, todo, todo, 0, box, here, local)
+        elif order is not None:
+            play._refine(state, lesson, order, todo, todo, both_arms, 0, box, mean, here, local)
+        eps = 1e-10
+        assert (box.mean_low[:, 0] <= m + eps).all() and (m <= box.mean_high[:, 0] + eps).all()
+        assert (box.width_low[:, 0] <= w + eps).all() and (w <= box.width_high[:, 0] + eps).all()
+        now = (box.mean_high - box.mean_low).sum() + (box.width_high - box.width_low).sum()
+        assert now < last
+        last = now
+    assert last < 1e-2
+
+
+def test_growth_is_a_bound():
+    rng = np.random.default_rng(0)
+    for n in (1, 5, 60):
+        X = rng.normal(size=(n, 9))
+        state = Level(X, np.linalg.norm(X, axis=1), 0.7)
+        A = X.T @ X
+        rho = blocks._growth(state, A)
+        true = np.linalg.eigvalsh(A).max() / 0.7
+        assert true <= rho <= 1.7 * true
+
+
+@pytest.mark.parametrize("policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.3, 0.5, 1.0),
+                                    bl.SupLinUCB(0.4, 1.0)])
+def test_certified_decisions_are_those_of_every_point_of_the_box(policy):
+    rng = np.random.default_rng(1)
+    rounds, arms = 400, 3
+    levels = 3 if isinstance(policy, bl.SupLinUCB) else 1
+    play = lane(policy, clusters(1, 6, 5, 5), rounds=2000)
+    shape = (rounds, levels, arms)
+    m, w = rng.normal(size=shape) * 0.3, rng.random(shape) * 0.6
+    radius = rng.random(shape) * 0.1 * (rng.random(shape) < 0.7)
+    box = Enclosure(m - radius, m + radius, np.maximum(w - radius, 0.0), w + radius)
+    k = rng.integers(1, 4**3 * play.dim if levels > 1 else 2000, rounds)
+    seen = play._certify(k, box)
+    sure = seen.doubt == 0
+    assert 0.1 < sure.mean() < 1.0
+    for corner in range(40):
+        u, v = (rng.random((2, *shape)) if corner % 2 else rng.integers(0, 2, (2, *shape)))
+        mean = box.mean_low + u * (box.mean_high - box.mean_low)
+        width = box.width_low + v * (box.width_high - box.width_low)
+        arm, level = play._choose(k, mean, width**2)
+        assert np.array_equal(arm[sure], seen.arm[sure])
+        assert np.array_equal(level[sure], seen.level[sure])
+
+
+def test_gram_conditioning_against_solving():
+    play = lane(bl.OFUL(0.7, 2.0), rounds=64)
+    play.gram_block(64)
+    U, b = 2.0 * np.eye(play.dim), np.zeros(play.dim)
+    for j in range(64):
+        x = play.points[play.contexts[j]]
+        width = np.sqrt(np.einsum("md,dm->m", x, np.linalg.solve(U, x.T)))
+        view = View(x @ np.linalg.solve(U, b), width**2, play.dim)
+        assert play.policy.choose(j + 1, view)[0] == play.arms[j]
+        U += np.outer(x[play.arms[j]], x[play.arms[j]])
+        b += play.reward[play.contexts[j, play.arms[j]]] * x[play.arms[j]]
+    assert np.allclose(play.states[0].inverse, np.linalg.inv(U), atol=1e-12)
+    assert np.allclose(play.states[0].theta, np.linalg.solve(U, b), atol=1e-12)
