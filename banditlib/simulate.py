@@ -292,18 +292,39 @@ def _pool_engine(problem: Pool, policies: tuple[Policy, ...], job: Job) -> Piece
     bar)`` returns a :class:`Piece`, or None to decline; ``noise`` is None or an array (trials,
     rounds).
     """
-    try:
-        from banditlib.blocks import simulate_pool
-    except ImportError:
-        simulate_pool = None
-    if simulate_pool is not None:
-        piece = simulate_pool(
-            problem, policies, rounds=job.rounds, trials=job.trials, seed=job.seed, noise=job.noise,
-            checkpoints=job.checkpoints, record=job.record, xp=job.xp, dtype=job.dtype, bar=job.bar,
-        )  # fmt: skip
-        if piece is not None:
-            return piece
-    return pool_direct(problem, policies, job)
+    from banditlib.blocks import simulate_pool
+
+    piece = simulate_pool(
+        problem,
+        policies,
+        rounds=job.rounds,
+        trials=job.trials,
+        seed=job.seed,
+        noise=job.noise,
+        checkpoints=job.checkpoints,
+        record=job.record,
+        xp=job.xp,
+        dtype=job.dtype,
+        bar=job.bar,
+    )
+    if piece is not None:
+        return piece
+    if len(policies) == 1:
+        return pool_direct(problem, policies, job)
+    return _side_by_side([_pool_engine(problem, (policy,), job) for policy in policies])
+
+
+def _side_by_side(pieces: list[Piece]) -> Piece:
+    """Pieces of one problem with one policy each, as one piece."""
+
+    def joined(name: str) -> Any:
+        arrays = [getattr(piece, name) for piece in pieces]
+        if arrays[0] is None:
+            return None
+        return _joined([a[0] for a in arrays])
+
+    names = ("plays", "learnt", "first_skip", "last_arm", "arms", "levels")
+    return Piece(*map(joined, names), drift=max(piece.drift for piece in pieces))
 
 
 def pool_direct(problem: Pool, policies: tuple[Policy, ...], job: Job) -> Piece:

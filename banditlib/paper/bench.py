@@ -7,6 +7,7 @@ Each row gives the median ratio of neighbouring slices with its 10th and 90th pe
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -240,10 +241,8 @@ ROWS = [
 
 def all_rows() -> list[Row]:
     """Rows of fixed arms, then those of pools."""
-    try:
-        from banditlib.paper import bench_pool
-    except ImportError:
-        return ROWS
+    from banditlib.paper import bench_pool
+
     return [*ROWS, *bench_pool.ROWS]
 
 
@@ -325,7 +324,7 @@ def _our_agent() -> tuple[str, float]:
 
 
 def _coba() -> tuple[str, float]:
-    import coba
+    coba = importlib.import_module("coba")
 
     problem = bl.problems.synthetic(seed=0)
     learner = coba.LinUCBLearner(alpha=1, features=["a"])
@@ -342,11 +341,11 @@ def _coba() -> tuple[str, float]:
 
 
 def _mabwiser() -> tuple[str, float]:
-    from mabwiser.mab import MAB, LearningPolicy
+    mabwiser = importlib.import_module("mabwiser.mab")
 
     problem, rng = bl.problems.synthetic(seed=0), np.random.default_rng(0)
     arms = list(range(problem.arms))
-    mab = MAB(arms, LearningPolicy.LinUCB(alpha=1.0, l2_lambda=1.0))
+    mab = mabwiser.MAB(arms, mabwiser.LearningPolicy.LinUCB(alpha=1.0, l2_lambda=1.0))
     context = rng.standard_normal((1, problem.dim))
     first = rng.integers(problem.arms, size=200)
     contexts = rng.standard_normal((200, problem.dim))
@@ -362,7 +361,7 @@ def _mabwiser() -> tuple[str, float]:
 
 
 def _river() -> tuple[str, float]:
-    from river import bandit
+    bandit = importlib.import_module("river.bandit")
 
     problem = bl.problems.synthetic(seed=0)
     policy = bandit.LinUCBDisjoint(alpha=1.0, seed=0)
@@ -380,10 +379,10 @@ def _river() -> tuple[str, float]:
 
 
 def _vowpalwabbit() -> tuple[str, float]:
-    from vowpalwabbit import Workspace
+    vowpalwabbit = importlib.import_module("vowpalwabbit")
 
     problem = bl.problems.synthetic(seed=0)
-    workspace = Workspace("--cb_explore_adf --squarecb --quiet")
+    workspace = vowpalwabbit.Workspace("--cb_explore_adf --squarecb --quiet")
     lines = ["| " + " ".join(f"f{i}:{v:.6f}" for i, v in enumerate(x)) for x in problem.X]
 
     def work() -> float:
@@ -400,10 +399,10 @@ def _vowpalwabbit() -> tuple[str, float]:
 
 
 def _contextualbandits() -> tuple[str, float]:
-    from contextualbandits.linreg import LinearRegression
+    linreg = importlib.import_module("contextualbandits.linreg")
 
     problem, rng = bl.problems.synthetic(seed=0), np.random.default_rng(0)
-    model = LinearRegression(lambda_=1.0, fit_intercept=False, method="sm", calc_inv=True)
+    model = linreg.LinearRegression(lambda_=1.0, fit_intercept=False, method="sm", calc_inv=True)
     model.fit(problem.X, problem.reward)
 
     def work() -> float:
