@@ -73,6 +73,7 @@ STYLE: dict[str, Any] = {
     "font.size": 10,
     "font.family": ["DejaVu Sans"],
     "mathtext.fontset": "dejavusans",
+    "path.simplify_threshold": 0.4,
     "svg.fonttype": "path",
     "svg.hashsalt": "banditlib",
 }
@@ -86,6 +87,11 @@ def use_style() -> None:
 use_style()
 
 
+def _shorter(attribute: re.Match[str]) -> str:
+    """Coordinates to a tenth of a point, which no screen resolves."""
+    return re.sub(r"-?\d*\.\d{2,}", lambda number: f"{float(number[0]):.1f}", attribute[0])
+
+
 def svg(fig: Figure) -> str:
     """Return `fig` as an SVG string whose ink is ``currentColor`` and whose ids are its own."""
     buffer = io.StringIO()
@@ -95,7 +101,7 @@ def svg(fig: Figure) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
     text = text.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
-    text = text.replace(INK, "currentColor")
+    text = re.sub(r' (?:d|x|y)="[^"]*"', _shorter, text.replace(INK, "currentColor"))
     used = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
     prefix = "f" + hashlib.sha256(text.encode()).hexdigest()[:8] + "-"
 

@@ -5,6 +5,8 @@
 - ``{execution-times}`` is the table of how long each chapter ran when it was last executed.
 - ``{result}`notebooks/model#model-gap` `` quotes a number that a chapter glued, and the directive
   ``{figure-from} notebooks/model#fig-band`` shows a figure that a chapter drew, on any page.
+- The built site is rid of what no page needs: source maps, translations of the theme, and the
+  script of all icons (the icons come from the theme's font).
 - For the exported notebooks the numbers of figures are written beside them.
 """
 
@@ -14,6 +16,8 @@ import ast
 import json
 import math
 import platform
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -156,7 +160,8 @@ class FigureFrom(SphinxDirective):
 
 def glued(app: Sphinx, page: str, name: str) -> str | None:
     """The text that `page` glued under `name`, if it did."""
-    path = Path(app.env.mystnb_config.output_folder) / f"{page}.glue.json"
+    env: Any = app.env
+    path = Path(env.mystnb_config.output_folder) / f"{page}.glue.json"
     found = json.loads(path.read_text("utf8")) if path.exists() else {}
     if name not in found:
         return None
@@ -198,6 +203,24 @@ def always_fresh(app: Sphinx, env: Any, added: set[str], *_: Any) -> list[str]:
     return [page for page in [TIMES_PAGE, *quoting] if page in env.found_docs]
 
 
+# Files below _static that no page asks for.
+NEEDLESS = ("**/*.map", "**/*.ttf", "locales", "scripts/fontawesome.js*", "**/all-packages.js")
+ICON_SCRIPT = re.compile(r"<(script|link)\b[^>]*scripts/fontawesome\.js[^>]*>(?:</script>)?\s*")
+
+
+def lighten(app: Sphinx, error: Exception | None) -> None:
+    """Take out of the site what only makes it heavier."""
+    if error is not None or app.builder.format != "html":
+        return
+    for pattern in NEEDLESS:
+        for path in list((Path(app.outdir) / "_static").glob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for page in Path(app.outdir).rglob("*.html"):
+        text = page.read_text("utf8")
+        if "scripts/fontawesome.js" in text:
+            page.write_text(ICON_SCRIPT.sub("", text), "utf8")
+
+
 def write_figure_numbers(app: Sphinx, env: Any) -> None:
     """Tell the export which figure has which number (its builder never reports an end)."""
     if app.builder.name == "jupyter":
@@ -222,5 +245,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", fill_times)
     app.connect("doctree-resolved", fill_quotes)
     app.connect("env-check-consistency", write_figure_numbers)
+    app.connect("build-finished", lighten, priority=900)
     app.add_css_file("reader.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
