@@ -130,6 +130,10 @@ def put(target: Array, rows: Array, values: Array, xp: ModuleType) -> Array:
     return xp.where(hit, xp.take(values, source, axis=0), target)
 
 
-def is_cupy(xp: ModuleType) -> bool:
-    """Whether arrays of this namespace live on a GPU."""
-    return is_cupy_namespace(xp)
+def free_memory(xp: ModuleType) -> int | None:
+    """Bytes free on the GPU that ``xp`` computes on, None if it computes on the host."""
+    if not is_cupy_namespace(xp):
+        return None
+    import cupy
+
+    return int(cupy.cuda.Device().mem_info[0])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from banditlib.backend import Array, device_array, to_numpy
+from banditlib.backend import Array, device_array, free_memory, to_numpy
 from banditlib.policies.base import Policy, shared, stack, with_lanes
 from banditlib.problems import FixedArms, generator
 from banditlib.ridge import LONGEST, Arms, View
@@ -121,7 +121,7 @@ def batches(
         openings: dict[int, list[int]] = {}
         for m, problem in enumerate(problems):
             openings.setdefault(len(policy.plan(problem.X)), []).append(m)
-        size = lane_limit(policy, problems[0], S)
+        size = lane_limit(policy, problems[0], S, free_memory(job.xp))
         width = min(len(pairs), size)
         together = max(1, size // width)
         for group in openings.values():
@@ -130,11 +130,13 @@ def batches(
                     yield group[at : at + together], pairs[cut : cut + width]
 
 
-def lane_limit(policy: Policy, problem: FixedArms, levels: int) -> int:
-    """Lanes in a batch: as many as the cache likes, fewer if their regressions would not fit."""
+def lane_limit(policy: Policy, problem: FixedArms, levels: int, free: int | None = None) -> int:
+    """Lanes in a batch: on the host what the cache likes, on a GPU what half its memory holds."""
     cov = "cov" in policy.needs
     inner = problem.arms**2 if cov else levels * problem.dim**2
     bytes_per_lane = 16 * (inner + 4 * levels * problem.arms)
+    if free is not None:
+        return max(1, free // 2 // bytes_per_lane)
     return max(1, min(COV_BATCH if cov else BATCH, MEMORY // bytes_per_lane))
 
 

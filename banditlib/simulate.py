@@ -324,7 +324,8 @@ def _side_by_side(pieces: list[Piece]) -> Piece:
         return _joined([a[0] for a in arrays])
 
     names = ("plays", "learnt", "first_skip", "last_arm", "arms", "levels")
-    return Piece(*map(joined, names), drift=max(piece.drift for piece in pieces))
+    drift = max(piece.drift for piece in pieces)
+    return Piece(**{name: joined(name) for name in names}, drift=drift)
 
 
 def pool_direct(problem: Pool, policies: tuple[Policy, ...], job: Job) -> Piece:

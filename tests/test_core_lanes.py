@@ -154,6 +154,18 @@ def test_problems_of_different_shapes_share_a_call():
     assert not run.plays[1, ..., 2:].any()
 
 
+def test_batches_are_sized_to_memory():
+    wide = bl.problems.synthetic(seed=0, dim=512, arms=2, gap=None)
+    policy = bl.OFUL(1, 1)
+    limit = lanes.lane_limit(policy, wide, 1)
+    assert 1 <= limit < 1152 and limit * 16 * 512**2 <= lanes.MEMORY
+    assert lanes.lane_limit(policy, wide, 1, free=10**9) == 10**9 // 2 // (16 * (512**2 + 8))
+    assert lanes.lane_limit(policy, PROBLEMS[0], 1) == lanes.BATCH
+    job = lanes.Job(4, tuple(range(1152)), 0, None, np.array([4]), (), NUMPY, "float64")
+    cut = list(lanes.batches([wide], (policy,), [1], job))
+    assert len(cut) > 1 and sum(len(pairs) for _, pairs in cut) == 1152
+
+
 def test_drift_stays_below_a_hundredth_of_the_tolerance():
     problem = bl.problems.synthetic(seed=0, dim=3, arms=8, gap=None)
     policies = bl.grid(bl.OFUL, beta=[0.5, 2], lam=[1, 10])
