@@ -149,41 +149,38 @@ def points(dims: Iterable[int], Deltas: Iterable[float], ratios: Iterable[float]
 def cells(scale: str) -> list[Config]:
     """The cells of a scale, the most wanted first.
 
-    ``"full"`` has MANY trials on each instance and SupLinUCB everywhere; ``"paper"``, which
-    the book
-    shows, has FEW trials where d is not in DENSE and on the plane over Δ, and SupLinUCB at d = DIM.
+    ``"full"`` has all dimensions, MANY trials on each instance, and SupLinUCB everywhere.
+    ``"paper"``, which the book shows, has the dimensions SOME, FEW trials where d is not in DENSE
+    and on the plane over Δ, and SupLinUCB with adversarial signs at d = DIM.
     """
     if scale == "smoke":
         some = points((4, 8), (DELTA,), (0.0, 1.0, 4.0))
         return [cell(*p, name, 4, 2, (500, 1000, 1800, 2000)) for p in some for name in POLICIES]
-    few = FEW if scale == "paper" else MANY
-    dense = DENSE if scale == "paper" else DIMS
-    gaps = [D for D in DELTAS if D != DELTA]
+    whole = scale == "full"
+    few, dense, some = (MANY, DIMS, DIMS) if whole else (FEW, DENSE, SOME)
+    gaps = [Delta for Delta in DELTAS if Delta != DELTA]
 
     def least_squares(where: list[Point], trials: int) -> list[Config]:
         return [cell(*p, name, trials=trials) for p in where for name in POLICIES[:-1]]
 
-    def by_dimension(*dims: int) -> list[Config]:
-        chosen = [d for d in DIMS if d in dims]
-        return [
-            c
-            for d in chosen
-            for c in least_squares(points((d,), (DELTA,), RATIOS), MANY if d in dense else few)
-        ]
-
-    levels = points((DIM,) if scale == "paper" else DIMS, (DELTA,), RATIOS)
+    levels = points(DIMS if whole else (DIM,), (DELTA,), RATIOS)
     return [
-        *by_dimension(8, 16),
-        *(cell(*p, "SupLinUCB", trials=few) for p in levels),
-        *by_dimension(4),
-        *by_dimension(6, 12),
+        *(
+            c
+            for d in some
+            for c in least_squares(points((d,), (DELTA,), RATIOS), MANY if d in dense else few)
+        ),
+        *(
+            cell(*p, "SupLinUCB", trials=few)
+            for p in levels
+            if whole or p[3] == KINDS[1] or not p[2]
+        ),
         *least_squares(points((DIM,), gaps, RATIOS), few),
-        *by_dimension(3, 5, 10),
     ]
 
 
 MANY, FEW = 8, 2  # trials by instance
-DENSE = (3, 4, 8)  # dimensions with MANY trials at scale "paper"
+SOME, DENSE = (8, 3, 16, 4, 12, 6), (3, 8)  # at scale "paper": dimensions, those with MANY trials
 
 
 @functools.lru_cache(maxsize=32)
@@ -312,6 +309,11 @@ def _kept(found: Cell | Packed) -> Arrays:
     return thin(found) if isinstance(found, Cell) else found.arrays
 
 
+def dims(found: Sequence[Cell | Packed]) -> list[int]:
+    """The dimensions of the plane over d that were run."""
+    return sorted({int(c.config["d"]) for c in found if c.config["Delta"] == DELTA})
+
+
 def paired(one: Packed, other: Packed) -> tuple[float, float, float]:
     """Mean final regret of `one` minus that of `other` on the same instances and noise,
     with a 95% interval.
@@ -339,7 +341,7 @@ def explorer(found: Sequence[Packed], limits: dict[int, tuple[float, float]]) ->
             *(round(100 * row[k]) for k in ("exponent", "locked", "locked_low", "locked_high")),
         ]
     return {
-        "ratios": RATIOS, "dims": DIMS, "deltas": DELTAS, "multiples": MULTIPLES,
+        "ratios": RATIOS, "dims": dims(found), "deltas": DELTAS, "multiples": MULTIPLES,
         "d": DIM, "Delta": DELTA,
         "marks": MARKS, "rounds": ROUNDS, "thresholds": limits, "cells": cells,
     }  # fmt: skip

@@ -98,11 +98,11 @@
         });
         return line;
       });
-      grid.replaceChildren(html("caption", {}, `${state.policy === "DS-OFUL" ? `DS-OFUL, Γ = ${data.multiples[state.gamma]} Δ/√d` : state.policy}: ${label}, ${state.kind} misspecification. Darker is worse; a dot was not run.`), html("thead", {}, head), html("tbody", {}, ...body));
+      grid.replaceChildren(html("caption", {}, `${state.policy === "DS-OFUL" ? `DS-OFUL, Γ = ${data.multiples[state.gamma]} Δ/√d` : state.policy}: ${label}, ${state.kind} misspecification. The stronger the colour, the worse; a dot was not run.`), html("thead", {}, head), html("tbody", {}, ...body));
     };
 
     // ---- the curves ------------------------------------------------------------------------------------
-    const W = 640, H = 300, L = 64, R = 12, T = 12, B = 44;
+    const W = 640, H = 300, L = 64, R = 30, T = 12, B = 44;
     const curves = svg("svg", { class: "phase-curves", viewBox: `0 0 ${W} ${H}`, role: "img" });
     const table = html("table", { class: "table phase-table" });
     const say = html("p", { class: "phase-say", "aria-live": "polite" });
