@@ -1,0 +1,176 @@
+"""What the reader gets around the text: times, quoted results, panels, budgets, no lost page."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from bs4 import BeautifulSoup
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "book"))
+sys.path.insert(0, str(ROOT / "book" / "_ext"))
+
+import build
+import frame
+import reader
+
+# Pages whose data are meant to be played with.
+INTERACTIVE = {"notebooks/play.html", "notebooks/interplay.html"}
+PAGE_BUDGET, SHARED_BUDGET = 500_000, 4_000_000
+
+
+@cache
+def soup(path: Path) -> BeautifulSoup:
+    return BeautifulSoup(path.read_text("utf8"), "html.parser")
+
+
+def pages(site: Path) -> list[Path]:
+    return [p for folder in ("book", "notebooks") for p in sorted((site / folder).glob("*.html"))]
+
+
+# ---- Without a built site
+
+
+def test_reading_time_counts_words_formulas_and_figures():
+    assert reader.minutes(0, 0, 0) == 1
+    assert reader.minutes(reader.WORDS * 10, 0, 0) == 10
+    assert reader.minutes(reader.WORDS * 10, 30, 3) == 10 + 4 + 1
+
+
+def test_words_in_code_and_formulas_are_not_read():
+    from docutils import nodes
+    from docutils.utils import new_document
+
+    page = new_document("page")
+    page += nodes.paragraph("", "three plain words")
+    page += nodes.literal_block("", "code is not prose")
+    page += nodes.math_block("", "a + b = c")
+    assert reader.count(page) == (3, 1, 0)
+
+
+@pytest.mark.parametrize("chapter", build.chapters(), ids=lambda path: path.stem)
+def test_colab_link_names_the_exported_notebook(chapter):
+    url = "https://colab.research.google.com/github/somebody/something/blob/main/notebooks/"
+    context = {"header_buttons": [{"buttons": [{"url": f"{url}{chapter.stem}.md"}]}]}
+    frame.mend_launch_links(None, "", "", context, None)
+    (button,) = context["header_buttons"][0]["buttons"]
+    assert button["url"].endswith(f"/blob/notebooks/notebooks/{chapter.stem}.ipynb")
+
+
+def test_stored_results_have_their_panels():
+    """A chapter that reads stored results says how they were made."""
+    for chapter in build.chapters():
+        text = chapter.read_text("utf8")
+        if re.search(r"\b(read_pack|table_1\.load|stored\(|made\.stored)", text):
+            assert re.search(r'^made\("[\w-]+"', text, re.MULTILINE), chapter.name
+
+
+def test_glossary_is_used():
+    texts = [p.read_text("utf8") for p in (ROOT / "book").glob("*.md") if p.stem != "glossary"]
+    assert sum(text.count("{term}`") for text in texts) >= 4
+
+
+# ---- In the built site
+
+
+@pytest.mark.site
+def test_chapters_say_how_long_they_take_to_read(site):
+    for page in (site / "notebooks").glob("*.html"):
+        found = soup(page).select("p.reading-time")
+        assert len(found) == 1, page.name
+        assert re.fullmatch(r"About \d+ minutes? to read", found[0].get_text())
+
+
+@pytest.mark.site
+def test_execution_times_list_every_chapter(site):
+    rows = soup(site / "book" / "execution-times.html").select("table.execution-times tbody tr")
+    shown = {row.a["href"] for row in rows if row.a}
+    assert shown == {f"../notebooks/{p.name}" for p in (site / "notebooks").glob("*.html")}
+    for row in rows:
+        assert re.search(r"\d s$", row.find_all("td")[-1].get_text().strip()), row.get_text()
+
+
+@pytest.mark.site
+def test_landing_page_has_claim_counts_figure_and_three_doors(site):
+    page = soup(site / "book" / "index.html")
+    counts = [int(strong.get_text()) for strong in page.select(".tally strong")]
+    assert len(counts) == 4 and sum(counts) == int(
+        re.search(r"Of (\d+) statements", page.get_text())[1]
+    )
+    assert len(page.select(".landing-figure [role=img] svg")) == 1
+    assert len(page.select(".landing ol > li")) == 3 and len(page.select(".doors .sd-card")) == 3
+    assert page.select(".landing .pasted-text") and "?" not in {
+        tag.get_text() for tag in page.select(".landing .pasted-text")
+    }
+
+
+@pytest.mark.site
+def test_panels_offer_downloads_that_exist(site):
+    panels = 0
+    for page in pages(site):
+        for panel in soup(page).select("details.made"):
+            panels += 1
+            terms = {dt.get_text() for dt in panel.find_all("dt")}
+            assert {"Command", "Commit", "Machine", "Computing time"} <= terms, page.name
+            for link in panel.select("a[download]"):
+                assert (page.parent / link["href"]).resolve().exists(), (page.name, link["href"])
+    assert panels >= 1
+
+
+@pytest.mark.site
+def test_pages_keep_within_their_budget(site):
+    heavy = {}
+    for page in pages(site):
+        name = page.relative_to(site).as_posix()
+        own = page.stat().st_size
+        for tag in soup(page).find_all(["img", "source"], src=True):
+            path = (page.parent / unquote(urlsplit(tag["src"]).path)).resolve()
+            own += path.stat().st_size if path.is_file() and "_images" in path.parts else 0
+        if own > PAGE_BUDGET and name not in INTERACTIVE:
+            heavy[name] = own
+    assert not heavy, f"over {PAGE_BUDGET:,} bytes: {heavy}"
+
+
+@pytest.mark.site
+def test_shared_files_keep_within_their_budget(site):
+    static = site / "_static"
+    shared = [p for p in static.rglob("*") if p.is_file() and "results" not in p.parts]
+    sizes = sorted(((p.stat().st_size, p.name) for p in shared), reverse=True)
+    assert sum(size for size, _ in sizes) < SHARED_BUDGET, sizes[:8]
+    assert not list(static.rglob("*.map"))
+
+
+@pytest.mark.site
+def test_no_page_is_an_orphan(site):
+    """From the landing page every page can be reached by links inside the site."""
+    start = site / "book" / "index.html"
+    seen, todo = {start}, [start]
+    while todo:
+        page = todo.pop()
+        for tag in soup(page).find_all("a", href=True):
+            link = urlsplit(tag["href"])
+            if link.scheme or link.netloc or not link.path.endswith(".html"):
+                continue
+            target = (page.parent / unquote(link.path)).resolve()
+            if target.exists() and target not in seen:
+                seen.add(target)
+                todo.append(target)
+    assert set(pages(site)) <= seen
+
+
+@pytest.mark.site
+def test_previous_and_next_follow_the_contents(site):
+    import yaml
+
+    order = build.toc_entries(yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")))
+    for here, after in itertools.pairwise(order):
+        page = site / f"{here}.html"
+        link = soup(page).select_one("a.right-next")
+        assert link is not None, here
+        assert (page.parent / link["href"]).resolve() == (site / f"{after}.html").resolve()
