@@ -157,7 +157,7 @@ def cells(scale: str) -> list[Config]:
         some = points((4, 8), (DELTA,), (0.0, 1.0, 4.0))
         return [cell(*p, name, 4, 2, (500, 1000, 1800, 2000)) for p in some for name in POLICIES]
     whole = scale == "full"
-    few, dense, some = (MANY, DIMS, DIMS) if whole else (FEW, DENSE, SOME)
+    few, dense, chosen = (MANY, DIMS, DIMS) if whole else (FEW, DENSE, SOME)
     gaps = [Delta for Delta in DELTAS if Delta != DELTA]
 
     def least_squares(where: list[Point], trials: int) -> list[Config]:
@@ -167,7 +167,7 @@ def cells(scale: str) -> list[Config]:
     return [
         *(
             c
-            for d in some
+            for d in chosen
             for c in least_squares(points((d,), (DELTA,), RATIOS), MANY if d in dense else few)
         ),
         *(
