@@ -14,7 +14,7 @@ import numpy as np
 import banditlib as bl
 from banditlib.blocks import Lane
 from banditlib.paper import asirra
-from banditlib.paper.bench import Row, Work, alternate, rate, summary
+from banditlib.paper.bench import Row, Work, alternate, clock, rate, summary
 from banditlib.ridge import TAU
 
 ROUNDS = 1_000_000
@@ -106,7 +106,7 @@ def whole_run(policy: bl.DSOFUL, seconds: float, rounds: int = ROUNDS) -> dict[s
     end, spent, repeats = time.perf_counter() + seconds, 0.0, 0
     while repeats == 0 or time.perf_counter() + 1.2 * spent / repeats < end:
         lane = Lane(problem.points, problem.reward, shown, policy)
-        pause, start = 0.0, time.perf_counter()
+        pause, start = 0.0, clock()
         nxt = 0
 
         def between(lane: Lane) -> None:
@@ -114,13 +114,13 @@ def whole_run(policy: bl.DSOFUL, seconds: float, rounds: int = ROUNDS) -> dict[s
             if lane.k < nxt:
                 return
             nxt = lane.k + rounds // 20
-            began = time.perf_counter()
+            began = clock()
             slices = [1.0 / rate(_slice(loop, 100)) for loop in (learning, idle)]
             costs.append((slices[0], slices[1]))
-            pause += time.perf_counter() - began
+            pause += clock() - began
 
         trace = lane.run(report=between)
-        spent += time.perf_counter() - start - pause
+        spent += clock() - start - pause
         repeats += 1
     learnt = int((trace.levels > 0).sum())
     mine = spent / repeats
