@@ -60,6 +60,8 @@ def grid(
 def edges(ratios: Sequence[float]) -> NDArray[np.float64]:
     """Borders of the columns on a logarithmic axis, for positive ratios."""
     logs = np.log(ratios)
+    if len(logs) == 1:
+        return np.exp(logs[0] + np.array([-0.2, 0.2]))
     middle = (logs[:-1] + logs[1:]) / 2
     return np.exp(np.concatenate([[2 * logs[0] - middle[0]], middle, [2 * logs[-1] - middle[-1]]]))
 
