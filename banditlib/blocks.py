@@ -225,34 +225,68 @@ def _survivors(on: Array, low: Array, high: Array, t: float) -> tuple[Array, Arr
     return keep, fuzzy
 
 
-@dataclass
-class Learned:
-    """What one level learns in a stretch, under the guess."""
+class Lesson:
+    r"""What one level learns in a stretch under the guess, and how far that can move it.
 
-    at: Array  # positions of the learning rounds, increasing
-    point: Array  # local index of the point learnt in each
-    which: Array  # distinct local points learnt
-    slot: Array  # index into ``which`` for each learning round
-    residual: Array  # reward minus the mean at the start of the stretch
-    steady: Array | None  # the same by distinct point, if rewards have no noise
-    rows: Array  # the distinct points' vectors
-    A: Array  # sum of x x^T
-    rho: float  # A <= rho U
-    push: Push
+    The stretch is cut into parts, and parts into groups.  Every part has its own
+    :math:`A=\sum x_ix_i^\top`, every group its :math:`\sum x_ie_i`, where :math:`e_i` is the reward
+    minus the mean at the start of the stretch; a guess that changes in a few rounds changes few of
+    them.
 
-
-class Push(NamedTuple):
-    r"""How far the estimate can have moved, by number of lessons before the round (n+1,).
-
-    ``far`` bounds :math:`\|g\|_{U_0^{-1}}`, :math:`g=\sum x_ie_i`; ``theta`` (groups+1, d) holds
-    :math:`\theta_0+U_0^{-1}g` at some lessons, ``group`` says which is nearest, and ``step`` bounds the
-    norm of what lies between.
+    Attributes
+    ----------
+    played : (b,) local index of the point learnt in each round, -1 where nothing is learnt
+    residual : (b,) e, 0 where nothing is learnt
+    cut, edge : positions at which parts and groups begin, and the end
+    A : (parts, d, d);  sums : (groups, d)
+    rho : number with :math:`\sum A\preceq\rho U_0`
+    far : (b,) bound on :math:`\|g_k\|_{U_0^{-1}}` before each round, :math:`g_k=\sum_{i<k}x_ie_i`
+    group, step, theta : before each round, :math:`\theta_0+U_0^{-1}g` at the nearest edge is
+        ``theta[group]``, and ``step`` bounds the norm of what was learnt between
     """
 
-    far: Array
-    group: Array
-    step: Array
-    theta: Array
+    def __init__(self, played: Array, residual: Array, dim: int) -> None:
+        size = len(played)
+        learns = int((played >= 0).sum())
+        parts = min(8, max(1, learns // 1024))
+        groups = int(np.clip(learns // (8 * parts), 1, 32))  # of each part
+        self.played, self.residual = played, residual
+        self.cut = np.linspace(0, size, parts + 1).astype(np.int64)
+        marks = np.linspace(0, parts, parts * groups + 1)
+        self.edge = np.interp(marks, np.arange(parts + 1), self.cut).astype(np.int64)
+        self.groups = groups
+        self.A = np.zeros((parts, dim, dim))
+        self.sums = np.zeros((parts * groups, dim))
+        self.rows: list[tuple[Array, Array, Array] | None] = [None] * parts
+        self.rho = 0.0
+        self._before: Array | None = None
+
+    @classmethod
+    def changed(cls, last: Lesson, played: Array, residual: Array) -> Lesson:
+        """The same stretch under another guess, before any sums are updated."""
+        new = cls.__new__(cls)
+        new.__dict__.update(last.__dict__)
+        new.played, new.residual, new._before = played, residual, None
+        new.A, new.sums, new.rows = last.A.copy(), last.sums.copy(), list(last.rows)
+        return new
+
+    def part(self, j: int) -> slice:
+        """Positions of part ``j``."""
+        return slice(self.cut[j], self.cut[j + 1])
+
+    def within(self, j: int) -> slice:
+        """Groups of part ``j``."""
+        return slice(j * self.groups, (j + 1) * self.groups)
+
+    def group_of(self, at: Array) -> Array:
+        """Group of each position."""
+        return np.searchsorted(self.edge, at, side="right") - 1
+
+    def before(self, j: int) -> Array:
+        """Sum of A over the parts before part ``j``."""
+        if self._before is None:
+            self._before = np.cumsum(self.A, axis=0) - self.A
+        return self._before[j]
 
 
 @dataclass
@@ -410,7 +444,9 @@ class Lane:
         for s in states:
             s.absorb()
         here, local = _localise(self.contexts[k0:k0 + size], len(self.points))
-        mean = np.stack([self.points[here] @ s.theta for s in states])
+        everywhere = len(here) > len(self.points) // 3  # then a whole product beats a gather
+        mean = np.stack([(self.points @ s.theta)[here] if everywhere else self.points[here] @ s.theta
+                         for s in states])
         for s in states:
             self._measure(s, here[s.narrow[here] < 0.8 * s.wide[here]])
         k = np.arange(k0 + 1, k0 + size + 1)
@@ -418,10 +454,10 @@ class Lane:
         arm, level = self._choose(k, mean[:, local].transpose(1, 0, 2), guess[:, local].transpose(1, 0, 2))
         known = 0  # rounds before this one are settled
         doubtful, whole = 0, False
-        lessons: list[Learned | None] = [None] * len(states)
+        lessons: list[Lesson | None] = [None] * len(states)
         for attempt in range(8):
             self.cost["pass"] += 1
-            lessons = [self._lessons(s, mean[i], here, local, arm, level == i + 1, lessons[i])
+            lessons = [self._lesson(s, mean[i], here, local, arm, level == i + 1, lessons[i])
                        for i, s in enumerate(states)]
             if any(item is not None and item.rho > 4.0 for item in lessons):
                 known = 0 if attempt == 0 else known
@@ -449,67 +485,94 @@ class Lane:
             state.measure(which)
             self.cost["measured"] += which.size
 
-    def _lessons(self, state: Level, mean: Array, here: Array, local: Array, arm: Array,
-                 learns: Array, last: Learned | None) -> Learned | None:
+    def _lesson(self, state: Level, mean: Array, here: Array, local: Array, arm: Array,
+                learns: Array, last: Lesson | None) -> Lesson | None:
         """Collect what one level learns under the guess, and bound how far it can move."""
         at = np.flatnonzero(learns)
         if at.size == 0:
             return None
-        point = local[at, arm[at]]
-        if last is not None and np.array_equal(at, last.at) and np.array_equal(point, last.point):
+        played = np.full(len(local), -1)
+        played[at] = local[at, arm[at]]
+        if last is not None and np.array_equal(played, last.played):
             return last
-        which, slot = _distinct(point, len(here))
-        residual = self._rewards(self.k + at, here[point]) - mean[point]
-        rows = self.points[here[which]]
+        residual = np.zeros(len(local))
+        residual[at] = self._rewards(self.k + at, here[played[at]]) - mean[played[at]]
         if last is None:
-            weighted = rows * np.sqrt(np.bincount(slot))[:, None]
-            A = weighted.T @ weighted
+            lesson = Lesson(played, residual, self.dim)
+            for j in range(len(lesson.A)):
+                self._collect(lesson, j, here)
+                self._sum(lesson, j)
         else:
-            change = np.bincount(point, minlength=len(here)) - np.bincount(
-                last.point, minlength=len(here))
-            some = np.flatnonzero(change)
-            moved = self.points[here[some]]
-            A = last.A + moved.T @ (change[some][:, None] * moved)
-        rho = _growth(state, A, None if last is None else last.rho)
-        push = self._push(state, rows, here[point], slot, residual)
-        steady = None if self.noise is not None else self.reward[here[which]] - mean[which]
-        return Learned(at, point, which, slot, residual, steady, rows, A, rho, push)
+            lesson = Lesson.changed(last, played, residual)
+            other = np.flatnonzero(played != last.played)
+            for j in np.unique(np.searchsorted(lesson.cut, other, side="right") - 1):
+                lesson.rows[j] = None
+                span = lesson.part(j)
+                some = other[(other >= span.start) & (other < span.stop)]
+                self._amend(lesson, j, here, last, some, -1.0)
+                self._amend(lesson, j, here, lesson, some, 1.0)
+        lesson.rho = _growth(state, lesson.A.sum(axis=0), None if last is None else last.rho)
+        self._push(state, lesson, here)
+        return lesson
+
+    def _collect(self, lesson: Lesson, j: int, here: Array) -> tuple[Array, Array, Array]:
+        """Positions that learn in part j, the place of their point among distinct ones, and those."""
+        found = lesson.rows[j]
+        if found is None:
+            played = lesson.played[lesson.part(j)]
+            at = np.flatnonzero(played >= 0)
+            which, slot = _distinct(played[at], len(here))
+            found = lesson.rows[j] = (at + lesson.cut[j], slot, self.points[here[which]])
+        return found
+
+    def _sum(self, lesson: Lesson, j: int) -> None:
+        at, slot, rows = lesson.rows[j]
+        if at.size == 0:
+            return
+        count = np.bincount(slot)
+        weighted = rows if count.max() == 1 else rows * np.sqrt(count)[:, None]
+        lesson.A[j] = weighted.T @ weighted
+        group = lesson.group_of(at) - j * lesson.groups
+        key = group * len(rows) + slot
+        weight = np.bincount(key, lesson.residual[at], minlength=lesson.groups * len(rows))
+        lesson.sums[lesson.within(j)] = weight.reshape(lesson.groups, len(rows)) @ rows
+
+    def _amend(self, lesson: Lesson, j: int, here: Array, guess: Lesson, at: Array,
+               sign: float) -> None:
+        """Add to part j, or take away, what ``guess`` learns at positions ``at``."""
+        at = at[guess.played[at] >= 0]
+        if at.size:
+            rows = self.points[here[guess.played[at]]]
+            lesson.A[j] += sign * (rows.T @ rows)
+            weight = np.zeros((lesson.groups, at.size))
+            weight[lesson.group_of(at) - j * lesson.groups, np.arange(at.size)] = guess.residual[at]
+            lesson.sums[lesson.within(j)] += sign * (weight @ rows)
 
     def _spend(self, n: float, m: int) -> None:
         """Note a product of n by m with m by d, in milliseconds."""
         self.work += n * m * self.dim * 4e-8
 
-    def _push(self, state: Level, rows: Array, point: Array, slot: Array, residual: Array) -> Push:
+    def _push(self, state: Level, lesson: Lesson, here: Array) -> None:
         r"""Bounds on the move of the estimate.
 
-        :math:`U_k(\theta_k-\theta_0)=g_k=\sum x_ie_i` and :math:`U_k\succeq U_0` give
-        :math:`\|\theta_k-\theta_0\|_{U_k}\le\|g_k\|_{U_0^{-1}}`, computed after every few lessons and
+        :math:`U_k(\theta_k-\theta_0)=g_k` and :math:`U_k\succeq U_0` give
+        :math:`\|\theta_k-\theta_0\|_{U_k}\le\|g_k\|_{U_0^{-1}}`, computed at the edges of groups and
         bridged by the triangle inequality.
         """
-        n = residual.size
-        groups = min(n, max(16, min(256, n // 8)))
-        edge = np.linspace(0, n, groups + 1).astype(np.int64)
-        group = np.searchsorted(edge, np.arange(n), side="right") - 1
-        if n < len(rows) * groups * 0.015:
-            sums = np.add.reduceat(self.points[point] * residual[:, None], edge[:-1], axis=0)
-            g = np.cumsum(sums, axis=0)
-        else:
-            key = slot * groups + group
-            weight = np.bincount(key, weights=residual, minlength=len(rows) * groups)
-            g = np.cumsum(weight.reshape(len(rows), groups), axis=1).T @ rows
+        g = np.vstack([np.zeros(self.dim), np.cumsum(lesson.sums, axis=0)])
         move = g @ state.inverse
         norm = np.sqrt(np.maximum(np.einsum("nd,nd->n", g, move), 0.0))
-        norm = np.concatenate([[0.0], norm])
-        theta = np.vstack([state.theta, state.theta + move])
-        walk = np.concatenate([[0.0], np.cumsum(np.abs(residual) * state.wide[point])])
-        group = np.append(group, groups - 1)
-        ahead, behind = walk - walk[edge[group]], walk[edge[group + 1]] - walk
+        step = np.abs(lesson.residual) * state.wide[here[np.maximum(lesson.played, 0)]]
+        walk = np.concatenate([[0.0], np.cumsum(step)])
+        edge, group = lesson.edge, lesson.group_of(np.arange(len(step)))
+        ahead, behind = walk[:-1] - walk[edge[group]], walk[edge[group + 1]] - walk[:-1]
         far = np.minimum(norm[group] + ahead, norm[group + 1] + behind)
         back = behind < ahead
-        step = np.where(back, behind, ahead)
-        return Push(far * (1.0 + 1e-9) + 1e-12, group + back, step, theta)
+        lesson.g, lesson.theta = g, state.theta + move
+        lesson.far = far * (1.0 + 1e-9) + 1e-12
+        lesson.group, lesson.step = group + back, np.where(back, behind, ahead)
 
-    def _evaluate(self, k: Array, known: int, states: list[Level], lessons: list[Learned | None],
+    def _evaluate(self, k: Array, known: int, states: list[Level], lessons: list[Lesson | None],
                   mean: Array, here: Array, local: Array) -> tuple[Array, Array, int, int]:
         """F(h) on rounds ``known:``; also the first round left undecided, and how many were hard."""
         size = len(k)
@@ -539,7 +602,7 @@ class Lane:
                 return arm, level, size, hard.size
             todo, order = todo[again], order[again]
             box = Enclosure(*(part[again] for part in box))
-            doubt, arms = seen.doubt[again], seen.arms[again]
+            doubt, arms, by_score = seen.doubt[again], seen.arms[again], seen.score[again]
             if (order[np.arange(todo.size), doubt - 1] >= 24).any():
                 break
             for i, state in enumerate(states):
@@ -550,14 +613,15 @@ class Lane:
                     order[rows, i] = 24
                     continue
                 step = int(order[rows, i].max())
-                step = {-1: 0, 0: 2, 2: 8}.get(step, 24)
+                first = 2 if by_score[rows].all() else 0
+                step = {-1: first, 0: 2, 2: 8}.get(step, 24)
                 order[rows, i] = step
                 self._refine(state, lessons[i], step, todo, rows, arms, i, box, mean[i], here, local)
             seen = self._certify(k[todo], box)
         return self._settle(k, todo, states, lessons, box, order, mean, here, local, arm, level,
                             hard.size)
 
-    def _settle(self, k: Array, todo: Array, states: list[Level], lessons: list[Learned | None],
+    def _settle(self, k: Array, todo: Array, states: list[Level], lessons: list[Lesson | None],
                 box: Enclosure, order: Array, mean: Array, here: Array, local: Array,
                 arm: Array, level: Array, hard: int) -> tuple[Array, Array, int, int]:
         """Leave what intervals cannot tell apart (ties, thresholds met) to the policy itself."""
@@ -574,7 +638,7 @@ class Lane:
         limit = int(todo[open_].min()) if open_.any() else len(k)
         return arm, level, limit, hard
 
-    def _box(self, todo: Array, states: list[Level], lessons: list[Learned | None], mean: Array,
+    def _box(self, todo: Array, states: list[Level], lessons: list[Lesson | None], mean: Array,
              here: Array, local: Array) -> Enclosure:
         r"""First enclosure: :math:`|x\cdot(\theta_k-\theta_0)|\le w_0(x)\|\theta_k-\theta_0\|_{U_k}`
         and :math:`w_0/\sqrt{1+\rho}\le w_k\le w_0`."""
@@ -585,14 +649,13 @@ class Lane:
             m, wide, narrow = mean[i][points], state.wide[here][points], state.narrow[here][points]
             slack, shrink = 0.0, 1.0
             if lessons[i] is not None:
-                before = np.searchsorted(lessons[i].at, todo)
-                slack = wide * lessons[i].push.far[before][:, None]
+                slack = wide * lessons[i].far[todo][:, None]
                 shrink = 1.0 / np.sqrt(1.0 + lessons[i].rho)
             out.mean_low[:, i], out.mean_high[:, i] = m - slack, m + slack
             out.width_low[:, i], out.width_high[:, i] = narrow * shrink, wide
         return out
 
-    def _refine(self, state: Level, lesson: Learned, order: int, todo: Array, rows: Array,
+    def _refine(self, state: Level, lesson: Lesson, order: int, todo: Array, rows: Array,
                 arms: Array, i: int, box: Enclosure, mean: Array, here: Array,
                 local: Array) -> None:
         r"""Tighter enclosures by the series :math:`(I+B)^{-1}=I-B+B^2-\dots`.
@@ -604,50 +667,62 @@ class Lane:
         :math:`(-1)^{J+1}z^\top B^{J+1}(I+B)^{-1}z`.  The mean is
         :math:`m_0+g_k\cdot\sum_{j\le J}U_0^{-1/2}(-B)^jz` up to :math:`\|g_k\|_{U_0^{-1}}\|B^{J+1}z\|`.
         """
-        rho = lesson.rho
-        chunk = max(8, int(2e6) // max(1, len(lesson.rows)))
-        for start in range(0, rows.size, chunk):
-            part = rows[start:start + chunk]
-            r = todo[part]
-            C, E = _tallies(lesson, r)
-            which, arm = np.nonzero(arms[part])
-            if which.size > r.size:  # more than one arm of some round
-                C, E = C[:, which], E[:, which]
-            point = local[r[which], arm]
-            X = self.points[here[point]].T
-            q = state.inverse @ X
-            self._spend(self.dim, point.size)
-            far = lesson.push.far[np.searchsorted(lesson.at, r[which])]
-            m = mean[point]
-            even = total = np.einsum("dn,dn->n", X, q)
-            low, high = np.zeros(point.size), total
-            for j in range(order + 1):
-                H = lesson.rows @ q
-                self._spend(1.5 * len(C), point.size)
-                CH = C * H
-                m = m + (-1) ** j * np.einsum("pn,pn->n", E, H)
-                odd = np.einsum("pn,pn->n", CH, H)
-                high = np.minimum(high, total - odd / (1.0 + rho))
-                total = total - odd
-                low = np.maximum(low, total)
-                if j == order or even.max(initial=0.0) <= 1e-30:
-                    break
-                v = lesson.rows.T @ CH
-                q = state.inverse @ v
-                self._spend(len(C) + self.dim, point.size)
-                even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
-                low = np.maximum(low, total + even / (1.0 + rho))
-                total = total + even
-                high = np.minimum(high, total)
-            slack = far * rho * np.sqrt(np.maximum(even, 0.0))
-            low = np.minimum(low, high)
-            at = (part[which], i, arm)
-            box.mean_low[at] = np.maximum(box.mean_low[at], m - slack)
-            box.mean_high[at] = np.minimum(box.mean_high[at], m + slack)
-            box.width_low[at] = np.maximum(box.width_low[at], np.sqrt(np.maximum(low, 0.0)))
-            box.width_high[at] = np.minimum(box.width_high[at], np.sqrt(np.maximum(high, 0.0)))
+        part = np.searchsorted(lesson.cut, todo[rows], side="right") - 1
+        for j in np.unique(part):
+            at, slot, known = self._collect(lesson, j, here)
+            mine = rows[part == j]
+            chunk = max(8, int(2e6) // max(1, len(known)))
+            for start in range(0, mine.size, chunk):
+                some = mine[start:start + chunk]
+                which, arm = np.nonzero(arms[some])
+                r = todo[some]
+                C, E = _tallies(at, slot, lesson.residual, len(known), r)
+                if which.size > r.size:  # more than one arm of some round
+                    C, E = C[:, which], E[:, which]
+                point = local[r[which], arm]
+                m, low, high, slack = self._series(
+                    state, lesson, j, order, known, C, E, here[point], lesson.far[r[which]])
+                m = m + mean[point]
+                cell = (some[which], i, arm)
+                box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
+                box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
+                box.width_low[cell] = np.maximum(box.width_low[cell], low)
+                box.width_high[cell] = np.minimum(box.width_high[cell], high)
 
-    def _nearby(self, lesson: Learned, todo: Array, rows: Array, i: int, box: Enclosure,
+    def _series(self, state: Level, lesson: Lesson, j: int, order: int, rows: Array, C: Array,
+                E: Array, point: Array, far: Array) -> tuple[Array, Array, Array, Array]:
+        """Move of the means, ends of the widths and error of the means, for columns of points."""
+        X, rho = self.points[point].T, lesson.rho
+        q = state.inverse @ X
+        self._spend(self.dim, point.size)
+        before, g = lesson.before(j), lesson.g[j * lesson.groups]
+        move = np.zeros(point.size)
+        even = total = np.einsum("dn,dn->n", X, q)
+        low, high = np.zeros(point.size), total
+        for n in range(order + 1):
+            H = rows @ q
+            v = before @ q
+            self._spend(1.5 * len(C) + self.dim, point.size)
+            move += (-1) ** n * (g @ q + np.einsum("pn,pn->n", E, H))
+            CH = C * H
+            odd = np.einsum("dn,dn->n", q, v) + np.einsum("pn,pn->n", CH, H)
+            high = np.minimum(high, total - odd / (1.0 + rho))
+            total = total - odd
+            low = np.maximum(low, total)
+            if n == order or even.max(initial=0.0) <= 1e-30:
+                break
+            v += rows.T @ CH
+            q = state.inverse @ v
+            self._spend(len(C) + self.dim, point.size)
+            even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
+            low = np.maximum(low, total + even / (1.0 + rho))
+            total = total + even
+            high = np.minimum(high, total)
+        low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
+        slack = far * rho * np.sqrt(np.maximum(even, 0.0))
+        return move, np.sqrt(np.minimum(low, high)), np.sqrt(high), slack
+
+    def _nearby(self, lesson: Lesson, todo: Array, rows: Array, i: int, box: Enclosure,
                 here: Array, local: Array) -> None:
         r"""Means from the nearest :math:`\theta_0+U_0^{-1}g`, one inner product each.
 
@@ -657,18 +732,16 @@ class Lane:
         """
         if rows.size == 0:
             return
-        before = np.searchsorted(lesson.at, todo[rows])
-        push, shape = lesson.push, (rows.size, local.shape[1])
-        x = self.points[here[local[todo[rows]]]]
-        m = np.einsum("rmd,rd->rm", x, push.theta[push.group[before]])
+        r = todo[rows]
+        x = self.points[here[local[r]]]
+        m = np.einsum("rmd,rd->rm", x, lesson.theta[lesson.group[r]])
         self.work += x.shape[0] * 4e-3
-        error = push.far[before] * lesson.rho / (1.0 + lesson.rho) + push.step[before]
+        error = lesson.far[r] * lesson.rho / (1.0 + lesson.rho) + lesson.step[r]
         slack = box.width_high[rows, i] * error[:, None] + 1e-12
-        assert m.shape == shape
         box.mean_low[rows, i] = np.maximum(box.mean_low[rows, i], m - slack)
         box.mean_high[rows, i] = np.minimum(box.mean_high[rows, i], m + slack)
 
-    def _commit(self, states: list[Level], lessons: list[Learned | None], here: Array,
+    def _commit(self, states: list[Level], lessons: list[Lesson | None], here: Array,
                 local: Array, arm: Array, level: Array, whole: bool) -> None:
         """Learn the settled rounds in one product and compute the inverse anew."""
         n = len(arm)
@@ -677,19 +750,20 @@ class Lane:
             if at.size == 0:
                 continue
             lesson = lessons[i]
-            point = here[local[at, arm[at]]]
-            if whole:
-                A, rho = lesson.A, lesson.rho
+            if whole and lesson is not None:
+                A, rho = lesson.A.sum(axis=0), lesson.rho
+                gain = lesson.g[-1] + A @ state.theta  # sum of x r: residual plus what was expected
             else:
+                point = here[local[at, arm[at]]]
                 distinct, slot = np.unique(point, return_inverse=True)
-                rows = self.points[distinct] * np.sqrt(np.bincount(slot))[:, None]
+                rows = self.points[distinct]
+                gain = np.bincount(slot, self._rewards(self.k + at, point)) @ rows
+                rows = rows * np.sqrt(np.bincount(slot))[:, None]
                 A = rows.T @ rows
                 rho = _growth(state, A)
-            total = np.bincount(point, weights=self._rewards(self.k + at, point))
-            played = np.flatnonzero(total)
             state.narrow /= np.sqrt(1.0 + rho)
             state.U += A
-            state.b += total[played] @ self.points[played]
+            state.b += gain
             state.learned += at.size
             state.renew(same=False)
         self.arms[self.k:self.k + n], self.levels[self.k:self.k + n] = arm, level
@@ -835,14 +909,12 @@ def _growth(state: Level, A: Array, last: float | None = None) -> float:
     return float(rho)
 
 
-def _tallies(lesson: Learned, rounds: Array) -> tuple[Array, Array]:
-    """How often each distinct point was learnt before each of ``rounds``, and its residual sums."""
-    n, D = len(lesson.which), rounds.size
-    slot = np.searchsorted(rounds, lesson.at, side="right")
-    use = slot < D
-    key = lesson.slot[use] * D + slot[use]
-    C = np.cumsum(np.bincount(key, minlength=n * D).reshape(n, D), axis=1, dtype=float)
-    if lesson.steady is not None:
-        return C, C * lesson.steady[:, None]
-    E = np.bincount(key, weights=lesson.residual[use], minlength=n * D).reshape(n, D)
-    return C, np.cumsum(E, axis=1)
+def _tallies(at: Array, slot: Array, residual: Array, n: int, rounds: Array) -> tuple[Array, Array]:
+    """How often each of n points was learnt before each of ``rounds``, and its residual sums."""
+    D = rounds.size
+    late = np.searchsorted(rounds, at, side="right")
+    use = late < D
+    key = slot[use] * D + late[use]
+    C = np.bincount(key, minlength=n * D).reshape(n, D)
+    E = np.bincount(key, residual[at[use]], minlength=n * D).reshape(n, D)
+    return np.cumsum(C, axis=1, dtype=float), np.cumsum(E, axis=1)

@@ -196,7 +196,7 @@ def test_enclosures_hold_and_tighten(seed):
     state.measure(here)
     mean = play.points[here] @ state.theta
     arm = rng.integers(0, 2, size)  # any guess will do
-    lesson = play._lessons(state, mean, here, local, arm, np.ones(size, bool), None)
+    lesson = play._lesson(state, mean, here, local, arm, np.ones(size, bool), None)
     m, w = exact_values(play, arm, size)
     todo, both_arms = np.arange(size), np.ones((size, 2), bool)
     box = play._box(todo, [state], [lesson], mean[None], here, local)
