@@ -149,38 +149,36 @@ def points(dims: Iterable[int], Deltas: Iterable[float], ratios: Iterable[float]
 def cells(scale: str) -> list[Config]:
     """The cells of a scale, the most wanted first.
 
-    ``"full"`` has all dimensions, MANY trials on each instance, and SupLinUCB everywhere.
-    ``"paper"``, which the book shows, has the dimensions SOME, FEW trials where d is not in DENSE
-    and on the plane over Δ, and SupLinUCB with adversarial signs at d = DIM.
+    ``"full"`` has all dimensions and gaps, MANY trials on each instance, and SupLinUCB everywhere.
+    ``"paper"``, which the book shows, has MANY trials on the dimensions DENSE, FEW on SPARSE and on
+    the plane over Δ, and SupLinUCB with adversarial signs at d = DIM.
     """
     if scale == "smoke":
         some = points((4, 8), (DELTA,), (0.0, 1.0, 4.0))
         return [cell(*p, name, 4, 2, (500, 1000, 1800, 2000)) for p in some for name in POLICIES]
-    whole = scale == "full"
-    few, dense, chosen = (MANY, DIMS, DIMS) if whole else (FEW, DENSE, SOME)
-    gaps = [Delta for Delta in DELTAS if Delta != DELTA]
 
     def least_squares(where: list[Point], trials: int) -> list[Config]:
         return [cell(*p, name, trials=trials) for p in where for name in POLICIES[:-1]]
 
-    levels = points(DIMS if whole else (DIM,), (DELTA,), RATIOS)
+    def plane(*dims: int) -> list[Point]:
+        return points(dims, (DELTA,), RATIOS)
+
+    others = points((DIM,), [Delta for Delta in DELTAS if Delta != DELTA], RATIOS)
+    if scale == "full":
+        levels = [cell(*p, "SupLinUCB") for p in plane(*DIMS)]
+        return least_squares(plane(*DIMS), MANY) + levels + least_squares(others, MANY)
+    hostile = [p for p in plane(DIM) if p[3] == KINDS[1] or p[2] == 0]
     return [
-        *(
-            c
-            for d in chosen
-            for c in least_squares(points((d,), (DELTA,), RATIOS), MANY if d in dense else few)
-        ),
-        *(
-            cell(*p, "SupLinUCB", trials=few)
-            for p in levels
-            if whole or p[3] == KINDS[1] or not p[2]
-        ),
-        *least_squares(points((DIM,), gaps, RATIOS), few),
+        *least_squares(plane(*DENSE), MANY),
+        *(cell(*p, "SupLinUCB", trials=FEW) for p in hostile),
+        *least_squares(plane(*SPARSE), FEW),
+        *least_squares([p for p in others if p[1] in GAPS], FEW),
     ]
 
 
 MANY, FEW = 8, 2  # trials by instance
-SOME, DENSE = (8, 3, 16, 4, 12, 6), (3, 8)  # at scale "paper": dimensions, those with MANY trials
+DENSE, SPARSE = (8, 3, 16), (5, 12)  # dimensions with MANY and with FEW trials at scale "paper"
+GAPS = (0.4,)  # gaps beside DELTA at scale "paper"
 
 
 @functools.lru_cache(maxsize=32)
@@ -314,6 +312,11 @@ def dims(found: Sequence[Cell | Packed]) -> list[int]:
     return sorted({int(c.config["d"]) for c in found if c.config["Delta"] == DELTA})
 
 
+def gaps(found: Sequence[Cell | Packed]) -> list[float]:
+    """The gaps of the plane over Δ that were run."""
+    return sorted({float(c.config["Delta"]) for c in found if c.config["d"] == DIM})
+
+
 def paired(one: Packed, other: Packed) -> tuple[float, float, float]:
     """Mean final regret of `one` minus that of `other` on the same instances and noise,
     with a 95% interval.
@@ -341,7 +344,7 @@ def explorer(found: Sequence[Packed], limits: dict[int, tuple[float, float]]) ->
             *(round(100 * row[k]) for k in ("exponent", "locked", "locked_low", "locked_high")),
         ]
     return {
-        "ratios": RATIOS, "dims": dims(found), "deltas": DELTAS, "multiples": MULTIPLES,
+        "ratios": RATIOS, "dims": dims(found), "deltas": gaps(found), "multiples": MULTIPLES,
         "d": DIM, "Delta": DELTA,
         "marks": MARKS, "rounds": ROUNDS, "thresholds": limits, "cells": cells,
     }  # fmt: skip
