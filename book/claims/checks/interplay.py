@@ -46,11 +46,9 @@ def rem_l315(size: str = "ci", order: float = 0.5) -> None:
 
 def aux_amplify(size: str = "ci", power: int = 1) -> None:
     """All 2^N sign vectors, exactly: mean 0, variance xᵀG⁻¹x, largest error ‖h‖₁ ≤ √N‖h‖₂."""
-    rng = np.random.default_rng(0)
     for N, d in ((5, 2), (7, 3)) if size == "ci" else ((5, 2), (7, 3), (10, 4)):
-        entries = [int(v) for v in rng.integers(-3, 4, N * d)]
-        X = fmpq_mat(N, d, entries)
-        x = fmpq_mat(d, 1, [int(v) for v in rng.integers(1, 4, d)])
+        X = fmpq_mat(N, d, [(3 * i * i + 2 * i) % 7 - 3 for i in range(N * d)])
+        x = fmpq_mat(d, 1, [i % 3 + 1 for i in range(d)])
         G = X.transpose() * X
         h = [v for row in (X * G.inv() * x).tolist() for v in row]
         leverage = (x.transpose() * G.inv() * x)[0, 0]
