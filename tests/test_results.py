@@ -28,7 +28,7 @@ def a_cell() -> Cell:
     return Cell(CONFIG, fake.run([CONFIG], "numpy")[0], results.provenance(0.5))
 
 
-# --- identity ---------------------------------------------------------------------------------------
+# --- identity -----------------------------------------------------------------------------------
 
 
 def test_key_depends_on_the_configuration_alone_and_not_on_its_order() -> None:
@@ -61,7 +61,7 @@ def test_provenance_has_every_field() -> None:
     assert set(results.provenance(1.0)) >= {*wanted.split(), "wall", "finished"}
 
 
-# --- one file ---------------------------------------------------------------------------------------
+# --- one file -----------------------------------------------------------------------------------
 
 
 def test_round_trip_without_pickle(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_old_temporary_files_of_dead_writers_are_swept(tmp_path: Path) -> None:
     assert not gone.exists() and ours.exists() and elsewhere.exists()
 
 
-# --- a full disk ------------------------------------------------------------------------------------
+# --- a full disk --------------------------------------------------------------------------------
 
 
 def test_no_space_leaves_nothing_half_written(
@@ -215,7 +215,7 @@ def test_a_really_full_disk(tiny_disk: Path, tmp_path: Path, workers: str) -> No
     assert kept.items() <= fake.digests(roomy).items() and len(fake.digests(roomy)) == 60
 
 
-# --- kills and company --------------------------------------------------------------------------------
+# --- kills and company --------------------------------------------------------------------------
 
 
 def start(command: list[str], out: Path, quiet: bool = False, **env: str) -> subprocess.Popen[str]:
@@ -239,7 +239,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def kill_and_resume(out: Path, kills: int, workers: str, rng: random.Random) -> int:
-    """Kill a run `kills` times at random moments, whole group or parent alone; then let it finish."""
+    """Kill a run at random moments, whole group or parent alone; then let it finish."""
     command = ["reproduce", "fake", "--scale", "full", "--workers", workers]
     hit = 0
     for number in range(kills):
@@ -275,11 +275,11 @@ def test_killed_at_random_a_run_resumes_to_identical_results(
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_killed_dozens_of_times(tmp_path: Path, expected: dict[str, str], workers: str) -> None:
     rng, hit = random.Random(11), 0
-    for number in range(6):
+    for number in range(4):
         out = tmp_path / str(number)
         hit += kill_and_resume(out, 8, workers, rng)
         assert fake.digests(out) == expected
-    assert hit >= 24
+    assert hit >= 16
 
 
 def test_two_processes_on_one_folder(tmp_path: Path, expected: dict[str, str]) -> None:
@@ -312,7 +312,7 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
     assert not bad
 
 
-# --- packs --------------------------------------------------------------------------------------------
+# --- packs --------------------------------------------------------------------------------------
 
 
 def packed() -> list[Packed]:
