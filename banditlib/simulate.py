@@ -122,7 +122,7 @@ def simulate(
     record : what to keep of every round, among "arms" and "levels"
     backend : "numpy", "cupy", "torch" or "array_api_strict"
     dtype : "float64", or "float32", which is too coarse for thresholds near a tie
-    progress : show a bar if the run takes more than two seconds and tqdm is installed
+    progress : in a terminal, show a bar if the run takes more than two seconds and tqdm is there
     """
     start = time.perf_counter()
     problems, policies = (
@@ -247,10 +247,11 @@ def _bar(progress: bool, total: int) -> Any:
     if not progress:
         return _Silent()
     try:
-        from tqdm.auto import tqdm
+        from tqdm import tqdm
     except ImportError:
         return _Silent()
-    return tqdm(total=total, delay=2, unit="round", unit_scale=True, leave=False)
+    # disable=None: only where someone watches, in a terminal
+    return tqdm(total=total, delay=2, unit="round", unit_scale=True, leave=False, disable=None)
 
 
 # ---- dispatch
