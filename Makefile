@@ -76,7 +76,8 @@ claims: .venv/.test
 	$(BIN)/python book/claims $(ID)
 
 figures: .venv/.book
-	$(BIN)/banditlib reproduce all paper figures --scale smoke
+	$(BIN)/banditlib reproduce --scale smoke
+	@echo "They are in out/. At full size: banditlib reproduce NAME --scale full (banditlib list names them)."
 
 bench: .venv/.book
 	$(BIN)/banditlib bench
