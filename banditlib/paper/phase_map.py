@@ -177,8 +177,8 @@ def cells(scale: str) -> list[Config]:
 
 
 MANY, FEW = 8, 2  # trials by instance
-DENSE, SPARSE = (8, 3, 16), (5, 12)  # dimensions with MANY and with FEW trials at scale "paper"
-GAPS = (0.4,)  # gaps beside DELTA at scale "paper"
+DENSE, SPARSE = (8, 3), (16, 5, 12, 4, 6, 10)  # dimensions with MANY, FEW trials at scale "paper"
+GAPS = (0.4, 0.1)  # gaps beside DELTA at scale "paper"
 
 
 @functools.lru_cache(maxsize=32)
