@@ -351,13 +351,14 @@
 
   // ---- 3. Regret explorer ----------------------------------------------------------------------
 
-  // Data: {rounds: [...], curves: [{name, beta, lam, zeta?, reading?, mean, low, high, median, locked}], facets: {...}}
+  // Data: {rounds, facets: {key: label}, start: {key: value}, curves: [{name, color, dash, runs, locked, mean,
+  // median, low, high, and a value for each facet, or "any" where the facet does not apply}]}
   const explorer = (root) => {
     const data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
     const form = html("form", { class: "play-controls", "aria-label": "What to show" });
     const selects = {};
     for (const [key, label] of Object.entries(data.facets)) {
-      const values = [...new Set(data.curves.map((c) => c[key]))];
+      const values = [...new Set(data.curves.map((c) => c[key]))].filter((v) => v !== "any");
       const [wrap, select] = choice(label, values.map((v) => [v, String(v)]), `explore-${key}`);
       if (data.start && key in data.start) select.value = data.start[key];
       selects[key] = select;
@@ -365,15 +366,16 @@
     }
     const [wrapStat, stat] = choice("statistic", [["mean", "mean"], ["median", "median"]], "explore-stat");
     const [wrapScale, scale] = choice("vertical axis", [["linear", "linear"], ["log", "logarithmic"]], "explore-scale");
-    form.append(wrapStat, wrapScale);
-    const chart = svg("svg", { viewBox: "0 0 720 380", role: "img", class: "play-chart" });
+    const bands = html("input", { type: "checkbox", id: "explore-bands" });
+    form.append(wrapStat, wrapScale, html("label", { for: "explore-bands" }, "middle 80% of runs ", bands));
+    const chart = svg("svg", { viewBox: "0 0 800 380", role: "img", class: "play-chart" });
     const table = html("div", { class: "play-out", "aria-live": "polite" });
     const box = { left: 62, right: 590, top: 14, bottom: 330 };
     const update = () => {
       const shown = data.curves.filter((c) =>
-        Object.entries(selects).every(([key, select]) => String(c[key]) === select.value),
+        Object.entries(selects).every(([key, select]) => c[key] === "any" || String(c[key]) === select.value),
       );
-      const top = Math.max(1e-9, ...shown.flatMap((c) => c[stat.value]));
+      const top = Math.max(1e-9, ...shown.flatMap((c) => (c.low && bands.checked ? [...c[stat.value], ...c.high] : c[stat.value])));
       const low = scale.value === "log" ? Math.max(1, top / 1e4) : 0;
       const fx = (k) => box.left + ((box.right - box.left) * k) / data.rounds.at(-1);
       const fy = (v) => {
@@ -393,23 +395,23 @@
         svg("text", { x: box.left, y: box.bottom + 40 }, "round"),
         ...shown.flatMap((c) => {
           const points = c[stat.value].map((v, i) => `${fx(data.rounds[i]).toFixed(1)} ${fy(v).toFixed(1)}`);
-          const band = stat.value === "mean" && c.low
+          const band = c.low && bands.checked
             ? [svg("path", {
                 d: `M${c.high.map((v, i) => `${fx(data.rounds[i]).toFixed(1)} ${fy(v).toFixed(1)}`).join("L")}L${c.low
                   .map((v, i) => `${fx(data.rounds[i]).toFixed(1)} ${fy(v).toFixed(1)}`).reverse().join("L")}Z`,
                 fill: c.color, "fill-opacity": 0.15,
               })]
             : [];
-          return [...band, svg("path", { d: `M${points.join("L")}`, fill: "none", stroke: c.color, "stroke-width": 2 })];
+          return [...band, svg("path", { d: `M${points.join("L")}`, fill: "none", stroke: c.color, "stroke-width": 2, "stroke-dasharray": c.dash || "none" })];
         }),
         ...shown.map((c, i) => svg("g", {},
-          svg("path", { d: `M602 ${24 + 24 * i}h18`, stroke: c.color, "stroke-width": 3 }),
+          svg("path", { d: `M598 ${24 + 24 * i}h26`, stroke: c.color, "stroke-width": 2.5, "stroke-dasharray": c.dash || "none" }),
           svg("text", { x: 626, y: 28 + 24 * i }, c.name))),
       );
-      const head = html("tr", {}, ...["algorithm", "final mean", "final median", "share locked"].map((t) => html("th", { scope: "col" }, t)));
+      const head = html("tr", {}, ...["algorithm", "final mean", "final median", "runs on a wrong arm", "runs"].map((t) => html("th", { scope: "col" }, t)));
       const rows = shown.map((c) => html("tr", {}, html("th", { scope: "row" }, c.name),
         html("td", {}, pretty(c.mean.at(-1))), html("td", {}, pretty(c.median.at(-1))),
-        html("td", {}, `${(100 * c.locked).toFixed(1)}%`)));
+        html("td", {}, `${(100 * c.locked).toFixed(1)}%`), html("td", {}, String(c.runs))));
       table.replaceChildren(html("table", { class: "table play-table" }, html("thead", {}, head), html("tbody", {}, ...rows)));
       chart.setAttribute("aria-label", `Cumulative regret (${stat.value}); the table below has the final values.`);
     };
@@ -417,6 +419,7 @@
     form.addEventListener("submit", (event) => event.preventDefault());
     root.replaceChildren(form, html("div", { class: "play-scroll", tabindex: "0", role: "region", "aria-label": "Chart" }, chart), table);
     update();
+    root.shown = () => table.innerText; // for tests
   };
 
   const start = () => {
