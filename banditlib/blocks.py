@@ -243,9 +243,10 @@ class Lesson:
     far : (b,) bound on :math:`\|g_k\|_{U_0^{-1}}` before each round, :math:`g_k=\sum_{i<k}x_ie_i`
     group, step, theta : before each round, :math:`\theta_0+U_0^{-1}g` at the nearest edge is
         ``theta[group]``, and ``step`` bounds the norm of what was learnt between
+    low, high : (b, M) ends of widths that were refined
     """
 
-    def __init__(self, played: Array, residual: Array, dim: int) -> None:
+    def __init__(self, played: Array, residual: Array, dim: int, arms: int) -> None:
         size = len(played)
         learns = int((played >= 0).sum())
         parts = min(8, max(1, learns // 1024))
@@ -259,6 +260,7 @@ class Lesson:
         self.sums = np.zeros((parts * groups, dim))
         self.rows: list[tuple[Array, Array, Array] | None] = [None] * parts
         self.rho = 0.0
+        self.low, self.high = np.zeros((size, arms)), np.full((size, arms), np.inf)
         self._before: Array | None = None
 
     @classmethod
@@ -478,6 +480,7 @@ class Lane:
         if known:
             self._commit(states, lessons, here, local, arm[:known], level[:known], whole)
         self.passes, self.doubts = attempt + 1, doubtful
+        self.moved = max(1, sum(item is not None for item in lessons))
         return known
 
     def _measure(self, state: Level, which: Array) -> None:
@@ -498,13 +501,14 @@ class Lane:
         residual = np.zeros(len(local))
         residual[at] = self._rewards(self.k + at, here[played[at]]) - mean[played[at]]
         if last is None:
-            lesson = Lesson(played, residual, self.dim)
+            lesson = Lesson(played, residual, self.dim, local.shape[1])
             for j in range(len(lesson.A)):
                 self._collect(lesson, j, here)
                 self._sum(lesson, j)
         else:
             lesson = Lesson.changed(last, played, residual)
             other = np.flatnonzero(played != last.played)
+            self._widen(state, lesson, last, here, other)
             for j in np.unique(np.searchsorted(lesson.cut, other, side="right") - 1):
                 lesson.rows[j] = None
                 span = lesson.part(j)
@@ -547,6 +551,20 @@ class Lane:
             weight = np.zeros((lesson.groups, at.size))
             weight[lesson.group_of(at) - j * lesson.groups, np.arange(at.size)] = guess.residual[at]
             lesson.sums[lesson.within(j)] += sign * (weight @ rows)
+
+    @staticmethod
+    def _widen(state: Level, lesson: Lesson, last: Lesson, here: Array, other: Array) -> None:
+        r"""Carry refined widths over to a guess that differs at positions ``other``.
+
+        Learning :math:`x_1,x_2,\dots` more takes :math:`w^2` to no less than
+        :math:`w^2-\sum(x^\top U^{-1}x_i)^2\ge w^2(1-\sum w(x_i)^2)`, and learning less is the converse.
+        """
+        change = np.zeros((2, len(lesson.played)))
+        for row, played in enumerate((lesson.played[other], last.played[other])):
+            change[row, other] = np.where(played < 0, 0.0, state.wide[here[played]] ** 2)
+        more, less = np.cumsum(change, axis=1) - change
+        lesson.low = last.low * np.sqrt(np.maximum(1.0 - more, 0.0))[:, None]
+        lesson.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))[:, None]
 
     def _spend(self, n: float, m: int) -> None:
         """Note a product of n by m with m by d, in milliseconds."""
@@ -647,12 +665,13 @@ class Lane:
         for i, state in enumerate(states):
             points = local[todo]
             m, wide, narrow = mean[i][points], state.wide[here][points], state.narrow[here][points]
-            slack, shrink = 0.0, 1.0
+            slack: Any = 0.0
             if lessons[i] is not None:
                 slack = wide * lessons[i].far[todo][:, None]
-                shrink = 1.0 / np.sqrt(1.0 + lessons[i].rho)
+                narrow = np.maximum(narrow / np.sqrt(1.0 + lessons[i].rho), lessons[i].low[todo])
+                wide = np.minimum(wide, lessons[i].high[todo])
             out.mean_low[:, i], out.mean_high[:, i] = m - slack, m + slack
-            out.width_low[:, i], out.width_high[:, i] = narrow * shrink, wide
+            out.width_low[:, i], out.width_high[:, i] = narrow, wide
         return out
 
     def _refine(self, state: Level, lesson: Lesson, order: int, todo: Array, rows: Array,
@@ -683,6 +702,7 @@ class Lane:
                 m, low, high, slack = self._series(
                     state, lesson, j, order, known, C, E, here[point], lesson.far[r[which]])
                 m = m + mean[point]
+                lesson.low[r[which], arm], lesson.high[r[which], arm] = low, high
                 cell = (some[which], i, arm)
                 box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
                 box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
@@ -774,7 +794,7 @@ class Lane:
     def run(self, opening: int = 1024, block: int = 64, report: Any = None) -> Trace:
         """Play all rounds: Gram blocks while everything moves, then stretches that grow."""
         size, patience = 128, opening
-        fixed = 25.0 * (self.dim / 512) ** 3 + 2.0  # of a stretch, in milliseconds
+        fixed = 30.0 * (self.dim / 512) ** 3 + 2.0  # of a stretch, in milliseconds
         if not isinstance(self.policy, (DSOFUL, SupLinUCB)):
             patience = self.rounds  # no certificate: Gram blocks to the end
         while self.k < self.rounds:
@@ -788,8 +808,8 @@ class Lane:
                 size = max(64, size // 2)
                 patience = 256 if done < 64 else 0
             else:  # fixed / b + c b is least where both parts are equal
-                doubts = self.work + 0.4 * fixed * (self.passes - 1)
-                size = int(size * np.clip(np.sqrt(fixed / (doubts + 1e-9)), 0.6, 1.6))
+                doubts = self.work + 0.1 * fixed * (self.passes - 1)
+                size = int(size * np.clip(np.sqrt(fixed * self.moved / (doubts + 1e-9)), 0.6, 1.6))
                 size = min(max(size, 64), 1 << 17)
             if report is not None:
                 report(self)
