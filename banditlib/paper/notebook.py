@@ -88,8 +88,13 @@ use_style()
 
 
 def _shorter(attribute: re.Match[str]) -> str:
-    """Coordinates to a tenth of a point, which no screen resolves."""
-    return re.sub(r"-?\d*\.\d{2,}", lambda number: f"{float(number[0]):.1f}", attribute[0])
+    """Coordinates to a tenth of a point, which no screen resolves, and no needless blanks."""
+    name, values = attribute[1], attribute[2]
+    values = re.sub(r"-?\d*\.\d{2,}", lambda number: f"{float(number[0]):.1f}", values)
+    if name == "d":
+        values = re.sub(r"\.0\b", "", values)
+        values = re.sub(r"\s*([A-Za-z])\s*", r"\1", values).replace(" -", "-")
+    return f' {name}="{values.strip()}"'
 
 
 def svg(fig: Figure) -> str:
@@ -101,7 +106,8 @@ def svg(fig: Figure) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
     text = text.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
-    text = re.sub(r' (?:d|x|y)="[^"]*"', _shorter, text.replace(INK, "currentColor"))
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).replace(INK, "currentColor")
+    text = re.sub(r' (d|x|y)="([^"]*)"', _shorter, text)
     used = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
     prefix = "f" + hashlib.sha256(text.encode()).hexdigest()[:8] + "-"
 
