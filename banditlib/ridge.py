@@ -35,7 +35,7 @@ TAU = 1e-9
 SHRINK = 512.0
 """Refresh once some squared width is this many times smaller than at the last refresh."""
 
-LONGEST = 4096
+LONGEST = 2048
 """Refresh at the latest after this many rounds."""
 
 PENDING = 8
@@ -269,20 +269,26 @@ class Arms:
     def _solve(
         self, counts: np.ndarray, totals: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means, squared widths (R, N) and inverses (R, d, d) from counts and totals.
+
+        U = RᵀR comes from a QR factorisation of the rows √n x and √λ I, and the means get one step
+        of refinement: forming U or b first would cost digits in directions that are rarely played.
+        """
         P, N, d = self.host_X.shape
         X = self.host_X[:, None]  # (P, 1, N, d)
-        n = counts.reshape(P, -1, N)
-        U = np.swapaxes(X, -1, -2) @ (n[..., None] * X)
-        lam = np.repeat(self.lam, self.levels).reshape(P, -1)
-        U += lam[..., None, None] * np.eye(d)
-        inverse = np.linalg.inv(U)
-        inverse = 0.5 * (inverse + np.swapaxes(inverse, -1, -2))
-        theta = inverse @ (np.swapaxes(X, -1, -2) @ totals.reshape(P, -1, N)[..., None])
-        mean = (X @ theta)[..., 0]
-        var = np.sum((X @ inverse) * X, axis=-1)
+        n, t = counts.reshape(P, -1, N, 1), totals.reshape(P, -1, N, 1)
+        lam = np.repeat(self.lam, self.levels).reshape(P, -1, 1, 1)
+        rows = np.concatenate([np.sqrt(n) * X, np.sqrt(lam) * np.eye(d)], axis=-2)
+        root = np.linalg.inv(np.linalg.qr(rows, mode="r"))
+        W, Xt = X @ root, np.swapaxes(X, -1, -2)
+        inverse = root @ np.swapaxes(root, -1, -2)
+        theta = inverse @ (Xt @ t)
+        theta = theta + inverse @ (Xt @ (t - n * (X @ theta)) - lam * theta)
+        mean, var = (X @ theta)[..., 0], np.sum(W * W, axis=-1)
+        n, lam = n[..., 0], lam[..., 0, 0]
         fresh = n.sum(axis=-1) == 0  # untouched rows keep their exact first widths
         first = self.norms[:, None] / lam[..., None]
-        var = np.where(fresh[..., None], first, np.maximum(var, 0.0))
+        var = np.where(fresh[..., None], first, var)
         return mean.reshape(-1, N), var.reshape(-1, N), inverse.reshape(-1, d, d)
 
     def take(self, lanes: np.ndarray, problems: np.ndarray) -> None:
