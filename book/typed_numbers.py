@@ -1,9 +1,10 @@
 """Find numbers typed into prose that look like results.
 
-A result belongs in a cell, from which the prose quotes it: ``{glue:text}`name` ``. A number that the
-paper prints is marked ``{paper}`405.4` ``, a setting that we chose ``{setting}`200,000` ``. What is left
-and looks like a result (a decimal, a percentage, a power of ten, or an integer of four digits or more)
-is reported. Maths, code, roles and links are not prose, except that ``\\approx`` followed by a number is.
+A result belongs in a cell, from which the prose quotes it: ``{glue:text}`name` ``. A number that
+the paper prints is marked ``{paper}`405.4` ``, a setting of ours ``{setting}`200,000` ``. What
+is left and looks like a result (a decimal, a percentage, a power of ten, or an integer of four
+digits or more) is reported. Maths, code, roles and links are not prose, except that ``\\approx``
+followed by a number is.
 
     python book/typed_numbers.py [FILE ...]
 """
@@ -19,7 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PROSE = {"admonition", "note", "tip", "warning", "important", "dropdown", "margin", "prf"}
 _FENCE = re.compile(r"^(\s*)(`{3,}|:{3,})\s*(?:\{([\w:-]+)\})?")
 _NUMBER = re.compile(
-    r"(?<![\w.,/#^_-])(?:\d+\.\d+|\d{1,3}(?:,\d{3})+|\d{4,}|\d+(?=\s?(?:%|percent|per cent)))(?![\w/-])"
+    r"(?<![\w.,/#^_-])(?:\d+\.\d+|\d{1,3}(?:,\d{3})+|\d{4,}|\d+(?=\s?(?:%|percent|per cent)))"
+    r"(?![\w/-])"
     r"|\d(?:\.\d+)?\s*(?:×|x)\s*10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹^-]"
 )
 _YEAR = re.compile(r"^(?:19|20)\d\d$")

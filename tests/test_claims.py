@@ -33,7 +33,9 @@ def test_every_label_of_the_paper_has_a_row():
 def test_the_committed_labels_are_the_papers():
     if not PAPER.exists():
         pytest.skip("the paper's source is not beside the project")
-    found = re.findall(r"\\label\{((?:thm|lm|col|def|alg|tab|fig|rm|eq):[^}]*)\}", PAPER.read_text())
+    found = re.findall(
+        r"\\label\{((?:thm|lm|col|def|alg|tab|fig|rm|eq):[^}]*)\}", PAPER.read_text()
+    )
     assert sorted(set(found)) == sorted(LABELS)
 
 

@@ -152,11 +152,11 @@ def test_errors_name_the_argument(name, value):
 
 
 def test_errors_of_the_plain_functions():
-    with pytest.raises(ValueError, match="^Gamma must be"):
+    with pytest.raises(ValueError, match=r"^Gamma must be"):
         theory.selections(3, 1.5)
-    with pytest.raises(ValueError, match="^base must be"):
+    with pytest.raises(ValueError, match=r"^base must be"):
         theory.unknown_gap(**PAPER, base=10)
-    with pytest.raises(ValueError, match="^Delta must be <= 1/2"):
+    with pytest.raises(ValueError, match=r"^Delta must be <= 1/2"):
         theory.lower_first_repaired(3, 0.8, 10)
-    with pytest.raises(ValueError, match="^d must be >= 2"):
+    with pytest.raises(ValueError, match=r"^d must be >= 2"):
         theory.lower_eps(1, 10)

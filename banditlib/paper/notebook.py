@@ -54,7 +54,7 @@ STYLE: dict[str, Any] = {
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.linewidth": 0.8,
-    "axes.prop_cycle": mpl.cycler(
+    "axes.prop_cycle": plt.cycler(
         color=[COLORS[k] for k in ("ds", "oful", "sup", "lsw", "ucb", "rlb", "bound")]
     ),
     "grid.color": INK,

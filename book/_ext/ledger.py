@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import claims  # noqa: E402
+import claims
 
 logger = logging.getLogger(__name__)
 
@@ -249,7 +249,8 @@ def draw(
         bend = max(30, abs(x1 - x0) / 2)
         parts.append(
             f'<path class="edge" data-from="{rows[target].slug}" data-to="{rows[source].slug}" '
-            f'd="M{x0:.0f} {y0:.0f}C{x0 + bend:.0f} {y0:.0f} {x1 - bend:.0f} {y1:.0f} {x1:.0f} {y1:.0f}"/>'
+            f'd="M{x0:.0f} {y0:.0f}C{x0 + bend:.0f} {y0:.0f} '
+            f'{x1 - bend:.0f} {y1:.0f} {x1:.0f} {y1:.0f}"/>'
         )
     for name, (x, y) in xy.items():
         row = rows[name]
@@ -262,15 +263,15 @@ def draw(
             f'<a class="node {CLASS[row.verdict]}" data-id="{row.slug}" href="{html.escape(uri)}" '
             f'aria-label="{html.escape(f"{name}: {row.verdict}; uses {used}")}">'
             f'<rect x="{x:.0f}" y="{y:.0f}" width="{box_w}" height="{box_h}" rx="4"/>'
-            f'<text x="{x + 8:.0f}" y="{y + 16:.0f}">{GLYPH[row.verdict]} {html.escape(name)}</text></a>'
+            f'<text x="{x + 8:.0f}" y="{y + 16:.0f}">'
+            f"{GLYPH[row.verdict]} {html.escape(name)}</text></a>"
         )
     return (
         '<div class="claims-graph" tabindex="0" role="region" aria-label="Graph of what uses what; '
         'scroll sideways to see all of it">'
         f'<svg viewBox="0 0 {width:.0f} {tall:.0f}" width="{width:.0f}" height="{tall:.0f}" '
-        'role="group" aria-label="Claims as nodes; an edge leads from a claim to one whose proof uses it">'
-        + "".join(parts)
-        + "</svg></div>"
+        'role="group" aria-label="Claims as nodes; an edge leads from a claim to one whose proof '
+        'uses it">' + "".join(parts) + "</svg></div>"
     )
 
 

@@ -18,9 +18,19 @@ import yaml
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
-KINDS = (
-    "theorem lemma corollary definition algorithm remark equation table figure text number".split()
-)
+KINDS = [
+    "theorem",
+    "lemma",
+    "corollary",
+    "definition",
+    "algorithm",
+    "remark",
+    "equation",
+    "table",
+    "figure",
+    "text",
+    "number",
+]
 EVIDENCE = ("proved", "derived", "checked by run", "cited")
 VERDICTS = ("holds", "holds with repair", "false as stated", "not testable here")
 SEVERITIES = ("false", "gap", "constant", "typo", "none")
