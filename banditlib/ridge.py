@@ -59,6 +59,8 @@ class View(NamedTuple):
         Plays and reward sums by point, only if the policy asks for them.
     cov : (..., M, M)
         Covariances :math:`x^\\top U^{-1}x'`, only if the policy asks for them.
+        On changing decision sets, a policy that asks for counts and ``cov`` sees the points it
+        learnt from after those on offer; they have mean -∞ and cannot be chosen.
     flag : (...)
         What the policy's ``judge`` answered after its opening.
     """

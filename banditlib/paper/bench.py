@@ -87,32 +87,37 @@ def summary(ratios: np.ndarray) -> dict[str, Any]:
 
 def plain_oful(
     X: np.ndarray, r: np.ndarray, noise: np.ndarray, Gamma: float, beta: float, lam: float
-) -> None:
+) -> list[int]:
     """The baseline: Sherman-Morrison for U⁻¹, means and widths of all arms from it, one lane."""
     d = X.shape[1]
     V, b = np.eye(d) / lam, np.zeros(d)
     theta = b
+    arms = []
     for eps in noise:
         width = np.sqrt(((X @ V) * X).sum(axis=1))
         score = X @ theta + beta * width
         best = score.max()
         a = int((score >= best - TAU * (1 + abs(best))).argmax())
+        arms.append(a)
         if width[a] >= Gamma * (1 - TAU):
             u = V @ X[a]
             V -= np.outer(u, u) / (1 + X[a] @ u)
             b = b + (r[a] + eps) * X[a]
             theta = V @ b
+    return arms
 
 
 def tight_oful(
     X: np.ndarray, r: np.ndarray, noise: np.ndarray, Gamma: float, beta: float, lam: float
-) -> None:
+) -> list[int]:
     """A one-lane loop with the engine's own recursion: means and widths of arms are kept."""
     V, mean, var = np.eye(X.shape[1]) / lam, np.zeros(len(X)), (X * X).sum(axis=1) / lam
+    arms = []
     for eps in noise:
         score = mean + beta * np.sqrt(var)
         best = score.max()
         a = int((score >= best - TAU * (1 + abs(best))).argmax())
+        arms.append(a)
         if np.sqrt(var[a]) >= Gamma * (1 - TAU):
             u = V @ X[a]
             g = X @ u
@@ -120,6 +125,7 @@ def tight_oful(
             mean += g * ((r[a] + eps - mean[a]) / v)
             var -= g * g / v
             V -= np.outer(u, u / v)
+    return arms
 
 
 def lsw_by_history(
@@ -146,7 +152,7 @@ def many_lanes(seconds: float) -> dict[str, Any]:
         bl.simulate(problem, policies, rounds=rounds, trials=24, checkpoints=10, progress=False)
         return 360.0 * rounds
 
-    def plain(loop: Callable[..., None]) -> Work:
+    def plain(loop: Callable[..., list[int]]) -> Work:
         def work() -> float:
             loop(problem.X, problem.reward, rng.standard_normal(2000), 0.0, 3.0, 1.0)
             return 2000.0
