@@ -20,7 +20,7 @@ TESTS := $(BIN)/python -m pytest
 QUICK := not (slow or site or browser or notebook or claims)
 REST := slow or site or browser or notebook or claims
 
-.PHONY: help book page test test-all check format claims figures bench serve clean lock notebooks linkcheck
+.PHONY: help book page test test-all check format claims figures bench serve clean lock notebooks pdf linkcheck
 
 help:
 	@echo "make book       build the site into _build/html"
@@ -34,6 +34,7 @@ help:
 	@echo "make bench      measure rounds per second"
 	@echo "make serve      build and serve the site on port $(PORT)"
 	@echo "make notebooks  plain notebooks for Colab into _build/notebooks"
+	@echo "make pdf        the whole book as one PDF, _build/book.pdf (needs Chromium)"
 	@echo "make clean      remove what was built (keeps .venv)"
 
 .venv/.book: requirements.txt pyproject.toml .ci/venv
@@ -88,6 +89,9 @@ serve: book
 
 notebooks: .venv/.test
 	$(BIN)/python book/build.py --notebooks
+
+pdf: .venv/.test book
+	$(BIN)/python book/pdf.py
 
 linkcheck: .venv/.book
 	$(BIN)/python book/build.py --linkcheck

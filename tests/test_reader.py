@@ -174,3 +174,30 @@ def test_previous_and_next_follow_the_contents(site):
         link = soup(page).select_one("a.right-next")
         assert link is not None, here
         assert (page.parent / link["href"]).resolve() == (site / f"{after}.html").resolve()
+
+
+# ---- The whole book as a PDF
+
+
+def test_links_between_pages_become_links_inside_the_pdf():
+    import pdf
+
+    pages = ["book/index", "notebooks/model"]
+    assert pdf.target("book/index", "../notebooks/model.html", pages) == "#notebooks-model"
+    assert pdf.target("book/index", "../notebooks/model.html#x", pages) == "#notebooks-model--x"
+    assert pdf.target("notebooks/model", "#x", pages) == "#notebooks-model--x"
+    assert pdf.target("notebooks/model", "https://example.org/#x", pages).startswith("https")
+
+
+@pytest.mark.site
+def test_pdf_has_every_page_and_no_lost_link(site):
+    import pdf
+    import yaml
+
+    pages = build.toc_entries(yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")))
+    book = BeautifulSoup(pdf.whole(site, pages), "html.parser")
+    assert [tag["id"] for tag in book.select("section.book-page")] == [pdf.anchor(p) for p in pages]
+    ids = [tag["id"] for tag in book.find_all(id=True) if tag.find_parent("svg") is None]
+    assert len(ids) == len(set(ids))
+    inside = {a["href"][1:] for a in book.find_all("a", href=True) if a["href"].startswith("#")}
+    assert inside <= set(ids) | {""}, sorted(inside - set(ids))[:5]
