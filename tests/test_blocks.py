@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import banditlib as bl
-from banditlib import blocks
-from banditlib.blocks import Enclosure, Lane, Level
+from banditlib import blocks, levels
+from banditlib.blocks import Lane
+from banditlib.certify import Enclosure
+from banditlib.levels import Level
 from banditlib.problems import Pool
 from banditlib.ridge import View, first_best
+from banditlib.stretches import Stretch
 
 GRID = [(beta, lam) for beta in (0.1, 0.3, 1.0) for lam in (1.0, 3.0, 10.0)]
 
@@ -69,15 +72,28 @@ def test_the_whole_grid(monkeypatch):
 
 def test_extreme_regularisers(monkeypatch):
     pool = clusters(4, 5, 12, 9)
-    policies = [kind(lam) for lam in (1e-6, 1e6) for kind in (
-        lambda m: bl.OFUL(1.0, m), lambda m: bl.DSOFUL(0.1, 1.0, m), lambda m: bl.SupLinUCB(1.0, m))]
+    policies = [
+        kind(lam)
+        for lam in (1e-6, 1e6)
+        for kind in (
+            lambda m: bl.OFUL(1.0, m),
+            lambda m: bl.DSOFUL(0.1, 1.0, m),
+            lambda m: bl.SupLinUCB(1.0, m),
+        )
+    ]
     both(monkeypatch, pool, policies, rounds=900)
 
 
 def test_noise_given_number_by_number(monkeypatch):
     noise = np.random.default_rng(5).normal(size=(2, 800))
-    both(monkeypatch, clusters(5, 4, 8, 8), [bl.OFUL(1.0, 1.0), bl.SupLinUCB(0.3, 1.0)],
-         rounds=800, trials=2, noise=noise)
+    both(
+        monkeypatch,
+        clusters(5, 4, 8, 8),
+        [bl.OFUL(1.0, 1.0), bl.SupLinUCB(0.3, 1.0)],
+        rounds=800,
+        trials=2,
+        noise=noise,
+    )
 
 
 def test_radius_by_level(monkeypatch):
@@ -99,8 +115,9 @@ def test_many_rounds(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.2, 1.0, 1.0),
-                                    bl.SupLinUCB(0.3, 3.0)])
+@pytest.mark.parametrize(
+    "policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.2, 1.0, 1.0), bl.SupLinUCB(0.3, 3.0)]
+)
 def test_many_dimensions_longer(monkeypatch, policy):
     both(monkeypatch, clusters(9, 512, 700, 900), policy, rounds=12_000)
 
@@ -113,8 +130,9 @@ def lane(policy, pool=None, rounds=600, seed=0, noise=None):
     return Lane(pool.points, pool.reward, pool.contexts(seed, 0, rounds), policy, noise=noise)
 
 
-@pytest.mark.parametrize("policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.1, 1.0, 1.0),
-                                    bl.SupLinUCB(0.3, 1.0)])
+@pytest.mark.parametrize(
+    "policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.1, 1.0, 1.0), bl.SupLinUCB(0.3, 1.0)]
+)
 def test_lengths_do_not_matter(policy):
     wanted = lane(policy).run()
     for opening, block in ((1, 1), (64, 7), (600, 64), (200, 200)):
@@ -152,24 +170,28 @@ def test_a_policy_of_ones_own_runs_in_gram_blocks(monkeypatch):
 
 def test_other_policies_are_left_to_the_direct_method():
     pool = clusters(2, 3, 4, 4)
-    common = dict(rounds=5, trials=(0,), seed=0, noise=None, checkpoints=np.array([5]), record=(),
-                  bar=None)
-    assert blocks.simulate_pool(pool, (bl.LSW(1.0, 1.0, 0.1),), xp=np, dtype="float64",
-                                **common) is None
-    assert blocks.simulate_pool(pool, (bl.OFUL(1.0, 1.0),), xp=np, dtype="float32",
-                                **common) is None
+    common = dict(
+        rounds=5, trials=(0,), seed=0, noise=None, checkpoints=np.array([5]), record=(), bar=None
+    )
+    assert (
+        blocks.simulate_pool(pool, (bl.LSW(1.0, 1.0, 0.1),), xp=np, dtype="float64", **common)
+        is None
+    )
+    assert (
+        blocks.simulate_pool(pool, (bl.OFUL(1.0, 1.0),), xp=np, dtype="float32", **common) is None
+    )
 
 
 def test_without_scipy(monkeypatch):
     wanted = lane(bl.DSOFUL(0.05, 1.0, 1.0), rounds=3000).run(opening=128)
-    monkeypatch.setattr(blocks, "_lapack", None)
-    monkeypatch.setattr(blocks, "_blas", None)
+    monkeypatch.setattr(levels, "_lapack", None)
+    monkeypatch.setattr(levels, "_blas", None)
     found = lane(bl.DSOFUL(0.05, 1.0, 1.0), rounds=3000).run(opening=128)
     assert np.array_equal(found.arms, wanted.arms) and np.array_equal(found.levels, wanted.levels)
-    assert not blocks.is_positive(-np.eye(3))
+    assert not levels.is_positive(-np.eye(3))
 
 
-def exact_values(play, arm, upto):
+def exact_values(play, arm, upto, learns=None):
     """Means and widths (arms shown) before each round of a stretch, by solving."""
     state, means, widths = play.states[0], [], []
     U, b = state.U.copy(), state.b.copy()
@@ -177,6 +199,8 @@ def exact_values(play, arm, upto):
         x = play.points[play.contexts[play.k + j]]
         means.append(x @ np.linalg.solve(U, b))
         widths.append(np.sqrt(np.einsum("md,dm->m", x, np.linalg.solve(U, x.T))))
+        if learns is not None and not learns[j]:
+            continue
         played = play.contexts[play.k + j, arm[j]]
         U += np.outer(play.points[played], play.points[played])
         b += play.reward[played] * play.points[played]
@@ -190,22 +214,25 @@ def test_enclosures_hold_and_tighten(seed):
     play = lane(bl.OFUL(1.0, 1.0), clusters(seed, 8, 40, 40), rounds=400, seed=seed)
     play.gram_block(300)
     size = 20
-    here, local = blocks._localise(play.contexts[300:300 + size], len(play.points))
-    state = play._states(300 + size)[0]
-    state.absorb()
-    state.measure(here)
-    mean = play.points[here] @ state.theta
+    stretch = Stretch(
+        play._states(300 + size),
+        play.contexts[300 : 300 + size],
+        np.arange(301, 301 + size),
+        lambda at, which: play._rewards(300 + at, which),
+        play._certify,
+        play._choose,
+    )
+    stretch._guess()
     arm = rng.integers(0, 2, size)  # any guess will do
-    lesson = play._lesson(state, mean, here, local, arm, np.ones(size, bool), None)
+    stretch.lessons = [stretch._lesson(0, arm, np.ones(size, bool))]
     m, w = exact_values(play, arm, size)
     todo, both_arms = np.arange(size), np.ones((size, 2), bool)
-    box = play._box(todo, [state], [lesson], mean[None], here, local)
-    last = np.inf
+    box, last = stretch._box(todo), np.inf
     for order in (None, "near", 0, 1, 3, 8):
         if order == "near":
-            play._nearby(lesson, todo, todo, 0, box, here, local)
+            stretch._nearby(0, todo, todo, box)
         elif order is not None:
-            play._refine(state, lesson, order, todo, todo, both_arms, 0, box, mean, here, local)
+            stretch._refine(0, order, todo, todo, both_arms, box)
         eps = 1e-10
         assert (box.mean_low[:, 0] <= m + eps).all() and (m <= box.mean_high[:, 0] + eps).all()
         assert (box.width_low[:, 0] <= w + eps).all() and (w <= box.width_high[:, 0] + eps).all()
@@ -215,34 +242,67 @@ def test_enclosures_hold_and_tighten(seed):
     assert last < 1e-2
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_enclosures_hold_when_the_guess_changes(seed):
+    """Sums amended and widths carried over to another guess are those of that guess."""
+    rng = np.random.default_rng(seed)
+    play = lane(bl.OFUL(1.0, 1.0), clusters(seed, 8, 40, 40), rounds=600, seed=seed)
+    play.gram_block(400)
+    size = 60
+    stretch = Stretch(
+        play._states(400 + size),
+        play.contexts[400 : 400 + size],
+        np.arange(401, 401 + size),
+        lambda at, which: play._rewards(400 + at, which),
+        play._certify,
+        play._choose,
+    )
+    stretch._guess()
+    todo, both_arms = np.arange(size), np.ones((size, 2), bool)
+    arm, learns = rng.integers(0, 2, size), rng.random(size) < 0.8
+    for _ in range(3):
+        stretch.lessons = [stretch._lesson(0, arm, learns)]
+        box = stretch._box(todo)
+        m, w = exact_values(play, arm, size, learns)
+        assert (box.mean_low[:, 0] <= m + 1e-10).all() and (m <= box.mean_high[:, 0] + 1e-10).all()
+        assert (box.width_low[:, 0] <= w + 1e-10).all() and (
+            w <= box.width_high[:, 0] + 1e-10
+        ).all()
+        stretch._refine(0, 2, todo, todo, both_arms, box)
+        assert (box.mean_low[:, 0] <= m + 1e-10).all() and (m <= box.mean_high[:, 0] + 1e-10).all()
+        flip = rng.random(size) < 0.1
+        arm, learns = np.where(flip, 1 - arm, arm), learns ^ (rng.random(size) < 0.05)
+
+
 def test_growth_is_a_bound():
     rng = np.random.default_rng(0)
     for n in (1, 5, 60):
         X = rng.normal(size=(n, 9))
         state = Level(X, np.linalg.norm(X, axis=1), 0.7)
         A = X.T @ X
-        rho = blocks._growth(state, A)
+        rho = levels.growth(state, A)
         true = np.linalg.eigvalsh(A).max() / 0.7
         assert true <= rho <= 1.7 * true
 
 
-@pytest.mark.parametrize("policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.3, 0.5, 1.0),
-                                    bl.SupLinUCB(0.4, 1.0)])
+@pytest.mark.parametrize(
+    "policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.3, 0.5, 1.0), bl.SupLinUCB(0.4, 1.0)]
+)
 def test_certified_decisions_are_those_of_every_point_of_the_box(policy):
     rng = np.random.default_rng(1)
     rounds, arms = 400, 3
-    levels = 3 if isinstance(policy, bl.SupLinUCB) else 1
+    depth = 3 if isinstance(policy, bl.SupLinUCB) else 1
     play = lane(policy, clusters(1, 6, 5, 5), rounds=2000)
-    shape = (rounds, levels, arms)
+    shape = (rounds, depth, arms)
     m, w = rng.normal(size=shape) * 0.3, rng.random(shape) * 0.6
     radius = rng.random(shape) * 0.1 * (rng.random(shape) < 0.7)
     box = Enclosure(m - radius, m + radius, np.maximum(w - radius, 0.0), w + radius)
-    k = rng.integers(1, 4**3 * play.dim if levels > 1 else 2000, rounds)
+    k = rng.integers(1, 4**3 * play.dim if depth > 1 else 2000, rounds)
     seen = play._certify(k, box)
     sure = seen.doubt == 0
     assert 0.1 < sure.mean() < 1.0
     for corner in range(40):
-        u, v = (rng.random((2, *shape)) if corner % 2 else rng.integers(0, 2, (2, *shape)))
+        u, v = rng.random((2, *shape)) if corner % 2 else rng.integers(0, 2, (2, *shape))
         mean = box.mean_low + u * (box.mean_high - box.mean_low)
         width = box.width_low + v * (box.width_high - box.width_low)
         arm, level = play._choose(k, mean, width**2)

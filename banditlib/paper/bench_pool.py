@@ -30,7 +30,7 @@ def two_clusters(seed: int = 0, dim: int = 512, each: int = 1000) -> bl.problems
     for side in (1.0, -1.0):
         x = centre + 0.3 * side * turn + spread * rng.standard_normal((each, dim))
         kinds.append(x / np.linalg.norm(x, axis=1, keepdims=True))
-    return bl.problems.Pool(*kinds, label="two clusters")
+    return bl.problems.Pool(kinds[0], kinds[1], label="two clusters")
 
 
 def pool() -> bl.problems.Pool:

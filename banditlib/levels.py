@@ -1,0 +1,146 @@
+"""Ridge regression on a pool, one level at a time: the state that blocks and stretches share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+try:  # half the time of numpy's general inverse; the package works without it
+    from scipy.linalg import blas as _blas
+    from scipy.linalg import lapack as _lapack
+except ImportError:  # pragma: no cover - a test hides scipy instead
+    _blas = _lapack = None
+
+Array = np.ndarray
+
+RENEW = 1024
+"""Rounds folded into an inverse before it is computed afresh."""
+
+
+class Level:
+    r"""One regression: :math:`U`, :math:`U^{-1}`, :math:`b=\sum r_ix_i` and :math:`\theta=U^{-1}b`.
+
+    ``wide`` and ``narrow`` (P,) enclose the width of every pool point in the present state. Widths
+    only shrink, so ``wide`` stays valid whatever is learnt; ``narrow`` is divided by
+    :math:`\sqrt{1+\rho}` when :math:`U` grows to at most :math:`(1+\rho)U`.
+
+    Parameters
+    ----------
+    points : (P, d) the pool
+    norms : (P,) their norms; the first widths are exactly :math:`\|x\|/\sqrt\lambda`
+    lam : regulariser λ
+    """
+
+    def __init__(self, points: Array, norms: Array, lam: float) -> None:
+        d = points.shape[1]
+        self.points = points
+        self.U, self.inverse = lam * np.eye(d), np.eye(d) / lam
+        self.b, self.theta = np.zeros(d), np.zeros(d)
+        self.wide = norms / np.sqrt(lam)
+        self.narrow = self.wide.copy()
+        self.learned = 0
+        self.waiting: list[Array] = []  # rows learnt in blocks and not yet added to U
+        self.folded = 0  # rounds folded into the inverse since it was last computed afresh
+        self.drift = 0.0  # largest error that a renewal found
+
+    def fold(self, X: Array, r: Array, W: Array, s: Array) -> None:
+        r"""Learn rows X (n, d) with rewards r by Woodbury's identity.
+
+        ``W`` is :math:`R^{-1}XU^{-1}` and ``s`` is :math:`R^{-1}(r-X\theta)` for
+        :math:`RR^\top=I+XU^{-1}X^\top`.
+        """
+        self.waiting.append(X)
+        self.b += r @ X
+        self.theta = self.theta + s @ W
+        downdate(self.inverse, W)
+        self.learned += len(X)
+        self.folded += len(X)
+        self.narrow[:] = 0.0
+        if self.folded >= RENEW:
+            old = self.inverse
+            self.renew()
+            error = np.abs(old - self.inverse).max() / np.abs(self.inverse).max()
+            self.drift = max(self.drift, float(error))
+
+    def grow(self, A: Array, gain: Array, rho: float, count: int) -> None:
+        r"""Learn ``count`` rounds at once: A the sum of x xᵀ, at most ρU, and gain that of r x."""
+        self.narrow /= np.sqrt(1.0 + rho)
+        self.U += A
+        self.b += gain
+        self.learned += count
+        self.renew()
+
+    def renew(self) -> None:
+        """Compute inverse and estimate afresh from U and b."""
+        self.absorb()
+        self.inverse = spd_inverse(self.U)
+        self.theta = self.inverse @ self.b
+        self.folded = 0
+
+    def absorb(self) -> None:
+        """Add the rows that wait to U."""
+        if self.waiting:
+            X = np.concatenate(self.waiting)
+            self.U += X.T @ X
+            self.waiting = []
+
+    def measure(self, which: Array) -> None:
+        """Exact widths of the pool points ``which`` in the present state."""
+        for part in np.array_split(which, max(1, which.size // 4096)):
+            x = self.points[part]
+            var = np.einsum("nd,nd->n", x @ self.inverse, x)
+            self.wide[part] = self.narrow[part] = np.sqrt(np.maximum(var, 0.0))
+
+
+def growth(state: Level, A: Array, last: float | None = None) -> float:
+    r"""A number with :math:`A\preceq\rho U`: guessed by power iteration, proved by Cholesky."""
+    if last is None:
+        v, size = np.ones(len(A)), 0.0
+        for _ in range(8):
+            w = state.inverse @ (A @ v)
+            size = float(np.linalg.norm(w))
+            v = w / max(size, 1e-300)
+        last = 1.1 * size + 1e-12
+    while not is_positive(last * state.U - A):
+        last *= 1.2
+    return last
+
+
+def spd_inverse(U: Array) -> Array:
+    """Inverse of a symmetric positive definite matrix (d, d)."""
+    if _lapack is None:
+        inverse = np.linalg.inv(U)
+        return 0.5 * (inverse + inverse.T)
+    factor, info = _lapack.dpotrf(U.T, lower=1)  # U.T is U, in the order LAPACK reads
+    if info:
+        raise np.linalg.LinAlgError("U is not positive definite")
+    half, _ = _lapack.dpotri(factor, lower=1, overwrite_c=1)
+    whole = half + half.T
+    whole.flat[:: len(whole) + 1] *= 0.5
+    return whole
+
+
+def is_positive(A: Array) -> bool:
+    """Whether a symmetric matrix is positive definite, by Cholesky."""
+    if _lapack is not None:
+        return _lapack.dpotrf(A.T, lower=1, clean=0)[1] == 0
+    try:
+        np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
+def forward(root: Array, right: Array) -> Array:
+    """Solve ``root @ x = right`` for a lower triangular root."""
+    if _lapack is None or root.size == 0:
+        return np.linalg.solve(root, right)
+    return _lapack.dtrtrs(root.T, right, lower=0, trans=1)[0]
+
+
+def downdate(inverse: Array, W: Array) -> None:
+    """Subtract WᵀW from a symmetric matrix, in place."""
+    if _blas is None:
+        inverse -= W.T @ W
+    else:
+        W = np.ascontiguousarray(W)
+        _blas.dgemm(-1.0, W.T, W.T, beta=1.0, c=inverse.T, trans_b=1, overwrite_c=1)
