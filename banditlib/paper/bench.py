@@ -270,7 +270,7 @@ def cost(arms: int, dim: int, lanes: int, rounds: int) -> dict[str, float]:
         times.append(clock() - start)
     seconds = min(times)
     tracemalloc.start()
-    bl.simulate(problem, bl.OFUL(3, 1), rounds=min(rounds, 16), **kw)
+    bl.simulate(problem, bl.OFUL(3, 1), rounds=min(rounds, 1200), **kw)  # then it repeats
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return {"us": 1e6 * seconds / lanes / rounds, "seconds": seconds, "mb": peak / 1e6}
