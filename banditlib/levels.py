@@ -41,6 +41,8 @@ class Level:
         self.waiting: list[Array] = []  # rows learnt in blocks and not yet added to U
         self.folded = 0  # rounds folded into the inverse since it was last computed afresh
         self.drift = 0.0  # largest error that a renewal found
+        self._table: Array | None = None  # means of the whole pool
+        self._asked = False  # whether means were asked for since something was learnt
 
     def fold(self, X: Array, r: Array, W: Array, s: Array) -> None:
         r"""Learn rows X (n, d) with rewards r by Woodbury's identity.
@@ -51,6 +53,7 @@ class Level:
         self.waiting.append(X)
         self.b += r @ X
         self.theta = self.theta + s @ W
+        self._table, self._asked = None, False
         downdate(self.inverse, W)
         self.learned += len(X)
         self.folded += len(X)
@@ -75,6 +78,7 @@ class Level:
         self.inverse = spd_inverse(self.U)
         self.theta = self.inverse @ self.b
         self.folded = 0
+        self._table, self._asked = None, False
 
     def absorb(self) -> None:
         """Add the rows that wait to U."""
@@ -82,6 +86,15 @@ class Level:
             X = np.concatenate(self.waiting)
             self.U += X.T @ X
             self.waiting = []
+
+    def means(self, which: Array) -> Array:
+        """Means of the pool points ``which``; a level at rest answers from a table."""
+        if self._table is None:
+            if not self._asked and len(which) < len(self.points) // 3:
+                self._asked = True
+                return self.points[which] @ self.theta
+            self._table = self.points @ self.theta
+        return self._table[which]
 
     def measure(self, which: Array) -> None:
         """Exact widths of the pool points ``which`` in the present state."""

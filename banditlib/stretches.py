@@ -137,7 +137,7 @@ class Stretch:
             state.absorb()
         self.here, place = distinct(contexts.ravel(), len(self.points))
         self.local = place.reshape(contexts.shape)
-        self.mean = np.stack([self._means(state) for state in states])  # (S, points here)
+        self.mean = np.stack([state.means(self.here) for state in states])  # (S, points here)
         self.lessons: list[Lesson | None] = [None] * len(states)
         self.cost = dict.fromkeys(("pass", "certified", "doubtful", "refined", "measured"), 0)
         self.cost["exact"] = 0
@@ -183,11 +183,6 @@ class Stretch:
             state.grow(A, gain, rho, at.size)
 
     # -- guess -------------------------------------------------------------------------------
-
-    def _means(self, state: Level) -> Array:
-        if len(self.here) > len(self.points) // 3:  # then a whole product beats a gather
-            return (self.points @ state.theta)[self.here]
-        return self.points[self.here] @ state.theta
 
     def _measure(self, state: Level, which: Array) -> None:
         if which.size:
