@@ -80,7 +80,7 @@ class Lane:
         self.cost: dict[str, int] = {"gram": 0, "gram_pass": 0, "stretch": 0}
 
     def run(
-        self, opening: int = 1024, block: int = 64, report: Callable[[Lane], None] | None = None
+        self, opening: int = 1024, block: int = 96, report: Callable[[Lane], None] | None = None
     ) -> Trace:
         """Play all rounds: Gram blocks while everything moves, then stretches that grow.
 

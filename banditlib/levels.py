@@ -12,7 +12,7 @@ except ImportError:  # pragma: no cover - a test hides scipy instead
 
 Array = np.ndarray
 
-RENEW = 1024
+RENEW = 4096
 """Rounds folded into an inverse before it is computed afresh."""
 
 

@@ -323,3 +323,13 @@ def test_gram_conditioning_against_solving():
         b += play.reward[play.contexts[j, play.arms[j]]] * x[play.arms[j]]
     assert np.allclose(play.states[0].inverse, np.linalg.inv(U), atol=1e-12)
     assert np.allclose(play.states[0].theta, np.linalg.solve(U, b), atol=1e-12)
+
+
+@pytest.mark.parametrize("policy", [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.3, 1.0, 1.0)])
+def test_the_baseline_of_the_bench_takes_the_same_decisions(policy):
+    from banditlib.paper import bench_pool
+
+    pool = bench_pool.two_clusters(dim=24, each=50)
+    shown = pool.contexts(0, 0, 400)
+    direct = bench_pool.Direct(pool, policy, shown).play(400)
+    assert np.array_equal(direct, Lane(pool.points, pool.reward, shown, policy).run(64).arms)

@@ -75,20 +75,20 @@ class Direct:
 def gram_blocks(seconds: float) -> dict[str, Any]:
     """(d) OFUL, every round learnt, Gram blocks only."""
     problem, policy = pool(), bl.OFUL(1.0, 1.0)
-    shown = problem.contexts(0, 0, 100_000)
+    shown = problem.contexts(0, 0, 400_000)
     lane = Lane(problem.points, problem.reward, shown, policy)
     direct = Direct(problem, policy, shown)
 
     def contender() -> float:
         for _ in range(8):
-            lane.gram_block(64)
-        return 8.0 * 64
+            lane.gram_block(96)
+        return 8.0 * 96
 
     def baseline() -> float:
         direct.play(150)
         return 150.0
 
-    return alternate(contender, baseline, seconds) | {"note": f"{problem.label}; blocks of 64"}
+    return alternate(contender, baseline, seconds) | {"note": f"{problem.label}; blocks of 96"}
 
 
 def whole_run(policy: bl.DSOFUL, seconds: float, rounds: int = ROUNDS) -> dict[str, Any]:
