@@ -298,6 +298,16 @@ def exponent(half: float, full: float) -> float:
     return math.log2(full / half) if half > 0 else 0.0
 
 
+def shown() -> tuple[str, list[Packed]]:
+    """The scale that the book shows and its stored cells: "full" once all of it is there."""
+    from banditlib.paper.made import stored
+
+    full = stored("phase-map", "full")
+    if len(full) == len(cells("full")):
+        return "full", full
+    return "paper", stored("phase-map", "paper")
+
+
 def rows(found: Sequence[Cell | Packed]) -> list[dict[str, Any]]:
     """The summaries of whole or thinned cells."""
     return [summary(c.config, _kept(c)) for c in found]

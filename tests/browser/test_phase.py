@@ -38,13 +38,12 @@ def test_arrow_keys_move_the_choice_and_the_text_follows(page):
 
 
 def test_numbers_are_those_of_the_stored_results(page):
-    from banditlib.paper.made import stored
-    from banditlib.paper.phase_map import summary
+    from banditlib.paper.phase_map import shown, summary
 
     table = page.locator(".phase-table tbody tr").first.inner_text()
     said = page.locator(".phase-say").inner_text()
     assert said.startswith("d = 8, Δ = 0.2")
-    cells = stored("phase-map", "full") or stored("phase-map", "paper")
+    _, cells = shown()
     here = {"policy": "OFUL", "d": 8, "Delta": 0.2, "ratio": 2.0, "kind": "adversarial"}
     cell = next(c for c in cells if all(c.config[k] == v for k, v in here.items()))
     expected = summary(cell.config, cell.arrays)["regret"]

@@ -61,31 +61,27 @@ def aux_amplify(size: str = "ci", power: int = 1) -> None:
 
 
 def _rows() -> list[dict]:
-    from banditlib.paper.made import stored
     from banditlib.paper.phase_figures import both_kinds
-    from banditlib.paper.phase_map import rows
+    from banditlib.paper.phase_map import rows, shown
 
-    return both_kinds(rows(stored("phase-map")))
+    return both_kinds(rows(shown()[1]))
 
 
-def concl(size: str = "ci", slope: float = -0.5) -> None:
-    """From the stored map: the turn of OFUL and DS-OFUL under adversarial signs follows
-    d^(−1/2).
-    """
+def concl(size: str = "ci", power: float = 0.5) -> None:
+    """From the stored map: OFUL's turn under adversarial signs follows ζ(1+(2d/π)^½) ∝ Δ."""
     from banditlib.paper.phase_figures import crossing
     from banditlib.paper.phase_map import DELTA
 
     rows = _rows()
-    for policy in ("OFUL", "DS-OFUL 1"):
-        fixed = {"policy": policy, "kind": "adversarial", "Delta": DELTA}
-        dims = sorted({r["d"] for r in rows if all(r[k] == v for k, v in fixed.items())})
-        turn = [crossing(rows, d=d, **fixed) for d in dims]
-        assert len(dims) >= 4 and max(dims) >= 4 * min(dims)
-        assert all(1 < t < 6 for t in turn), turn
-        fitted = np.polyfit(np.log(dims), np.log(np.array(turn) / np.sqrt(dims)), 1)[0]
-        assert abs(fitted - slope) < 0.3, fitted
-        calm = [r for r in rows if r["policy"] == policy and 0 <= r["ratio"] <= 0.5]
-        assert max(r["locked"] for r in calm if r["Delta"] == DELTA) < 0.05
+    fixed = {"policy": "OFUL", "kind": "adversarial", "Delta": DELTA}
+    dims = sorted({r["d"] for r in rows if all(r[k] == v for k, v in fixed.items())})
+    assert len(dims) >= 4 and max(dims) >= 4 * min(dims)
+    turn = np.array([crossing(rows, d=d, **fixed) for d in dims])
+    assert ((turn > 1.5) & (turn < 4.5)).all(), turn
+    margin = turn / np.sqrt(dims) * (1 + (2 * np.array(dims) / math.pi) ** power)
+    assert margin.max() / margin.min() < 1.4, margin
+    calm = [r for r in rows if r["policy"] == "OFUL" and r["ratio"] <= 0.5]
+    assert max(r["locked"] for r in calm) < 0.05
 
 
 def counter_text_l67() -> dict[str, float]:
