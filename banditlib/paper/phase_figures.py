@@ -77,15 +77,16 @@ def panel(ax: Axes, rows: Sequence[Row], value: str, policy: str, kind: str, **s
     ratios, dims, z = grid(both_kinds(rows), value, **fixed)
     y = np.arange(len(dims) + 1) - 0.5
     positive = [r for r in ratios if r > 0]
-    if not dims or not positive:
-        return None
-    mesh = ax.pcolormesh(edges(positive), y, z[:, len(ratios) - len(positive) :], **style)
-    if ratios[0] == 0:
-        ax.pcolormesh([ZERO / 1.25, ZERO * 1.25], y, z[:, :1], **style)
     ax.set(xscale="log", xlim=(ZERO / 1.6, 32), yticks=range(len(dims)), yticklabels=dims)
     ax.set_xticks([ZERO, 0.01, 0.1, 1, 10], ["0", "0.01", "0.1", "1", "10"])
+    ax.set_ylim(-0.5, len(dims) - 0.5)
     ax.minorticks_off()
     ax.grid(False)
+    if ratios and ratios[0] == 0:
+        ax.pcolormesh([ZERO / 1.25, ZERO * 1.25], y, z[:, :1], **style)
+    if not positive:
+        return None
+    mesh = ax.pcolormesh(edges(positive), y, z[:, len(ratios) - len(positive) :], **style)
     return mesh
 
 

@@ -365,6 +365,8 @@ def explorer(found: Sequence[Packed], limits: dict[int, tuple[float, float]]) ->
 
 def render(done: Sequence[Cell], scale: str) -> Rendered:
     """The map as CSV, and the static figure as SVG and PNG."""
+    import matplotlib.pyplot as plt
+
     from banditlib.paper.phase_figures import draw_map
 
     table = rows(done)
@@ -381,6 +383,7 @@ def render(done: Sequence[Cell], scale: str) -> Rendered:
             buffer, format=suffix, dpi=144, metadata={"Date": None} if suffix == "svg" else None
         )
         out[f".{suffix}"] = buffer.getvalue()
+    plt.close(figure)
     return out
 
 
