@@ -68,7 +68,7 @@ def _rows() -> list[dict]:
 
 
 def concl(size: str = "ci", power: float = 0.5) -> None:
-    """From the stored map: OFUL's turn under adversarial signs follows ζ(1+(2d/π)^½) ∝ Δ."""
+    """From the stored map: OFUL's turn under adversarial signs keeps ζ(1+(2d/π)^½) constant."""
     from banditlib.paper.phase_figures import crossing
     from banditlib.paper.phase_map import DELTA
 
