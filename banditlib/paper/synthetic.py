@@ -468,7 +468,7 @@ register(
         family=FAMILY,
         cells=cells,
         render=_table,
-        seconds={"smoke": 8, "paper": 70, "full": 3600},
+        seconds={"smoke": 5, "paper": 60, "full": 1000},
     )
 )
 register(
@@ -478,6 +478,6 @@ register(
         family=FAMILY,
         cells=_figure_cells,
         render=_figure,
-        seconds={"smoke": 8, "paper": 25, "full": 700},
+        seconds={"smoke": 5, "paper": 20, "full": 300},
     )
 )
