@@ -184,17 +184,26 @@ class Stretch:
 
     # -- guess -------------------------------------------------------------------------------
 
-    def _measure(self, state: Level, which: Array) -> None:
-        if which.size:
-            state.measure(which)
-            self.cost["measured"] += which.size
+    def _measure(self, todo: Array, seen: Verdict) -> Array:
+        """Exact first widths where they are in doubt and only enclosed; True for those rounds."""
+        found = np.zeros(todo.size, bool)
+        for i, state in enumerate(self.states):
+            row, arm = np.nonzero(seen.arms & (seen.doubt == i + 1)[:, None])
+            point = self.here[self.local[todo[row], arm]]
+            stale = state.narrow[point] < state.wide[point]
+            if stale.any():
+                which = distinct(point[stale], len(self.points))[0]
+                state.measure(which)
+                found[row[stale]] = True
+                self.cost["measured"] += which.size
+        return found
 
     def _guess(self) -> tuple[Array, Array]:
-        """Decisions with the state at the start."""
-        width = []
-        for state in self.states:
-            self._measure(state, self.here[state.narrow[self.here] < 0.8 * state.wide[self.here]])
-            width.append(0.5 * (state.wide[self.here] + state.narrow[self.here]))
+        """Decisions with the state at the start, whose widths are measured where they matter."""
+        todo = np.arange(self.size)
+        while todo.size:
+            todo = todo[self._measure(todo, self.certify(self.k[todo], self._box(todo)))]
+        width = [0.5 * (s.wide[self.here] + s.narrow[self.here]) for s in self.states]
         mean, var = self.mean[:, self.local], np.stack(width)[:, self.local] ** 2
         return self.choose(self.k, mean.transpose(1, 0, 2), var.transpose(1, 0, 2))
 
@@ -297,13 +306,11 @@ class Stretch:
         hard = np.flatnonzero(seen.doubt)
         self.cost["certified"] += todo.size - hard.size
         self.cost["doubtful"] += hard.size
-        doubt, todo = seen.doubt[hard], todo[hard]
-        for i, state in enumerate(self.states):  # sharper widths at the start of the stretch
-            near = self.here[np.unique(self.local[todo[doubt == i + 1]])]
-            self._measure(state, near[state.narrow[near] < state.wide[near]])
+        seen, todo = Verdict(*(part[hard] for part in seen)), todo[hard]
+        self._measure(todo, seen)
         box = self._box(todo)
         for i in range(len(self.states)):
-            self._nearby(i, todo, np.flatnonzero((doubt == i + 1) & seen.score[hard]), box)
+            self._nearby(i, todo, np.flatnonzero((seen.doubt == i + 1) & seen.score), box)
         seen = self.certify(self.k[todo], box)
         self.cost["refined"] += int((seen.doubt > 0).sum())
         order = np.full((todo.size, len(self.states)), -1)
