@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import io
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -25,9 +26,10 @@ from banditlib.paper.experiments import (
     Rendered,
     cell_config,
     register,
+    results_folder,
 )
 from banditlib.paper.notebook import COLORS, svg
-from banditlib.paper.results import Arrays, Cell, Config, Packed
+from banditlib.paper.results import Arrays, Cell, Config, Packed, key, read_pack
 
 SEED = 0
 ROUNDS, RUNS = 1_000_000, 8
@@ -178,6 +180,14 @@ FAMILY = Family(
 )
 
 
+def explored(folder: Path | None = None) -> list[Packed]:
+    """Stored single runs outside the figures: other features, filters, radii or noise."""
+    panels = {key(c) for name in PANELS for c in panel_cells(name, "full")}
+    paths = sorted(((folder or results_folder()) / FAMILY.name).glob("*.npz"))
+    cells = [cell for path in paths for cell in read_pack(path)]
+    return [cell for cell in cells if key(cell.config) not in panels]
+
+
 # --- drawing --------------------------------------------------------------------------------------
 
 
@@ -252,7 +262,7 @@ register(
         cells=functools.partial(panel_cells, "figure-1b"),
         render=_render_1b,
         needs=_NEEDS,
-        seconds={"smoke": 15},
+        seconds={"smoke": 15, "full": 18000},
     )
 )
 register(
@@ -263,6 +273,6 @@ register(
         cells=functools.partial(panel_cells, "figure-4"),
         render=_render_4,
         needs=_NEEDS,
-        seconds={"smoke": 30},
+        seconds={"smoke": 30, "full": 60000},
     )
 )
