@@ -205,6 +205,7 @@ def always_fresh(app: Sphinx, env: Any, added: set[str], *_: Any) -> list[str]:
 
 # Files below _static that no page asks for.
 NEEDLESS = ("**/*.map", "**/*.ttf", "locales", "scripts/fontawesome.js*", "**/all-packages.js")
+CITATIONS = '<div class="citation-list">'
 ICON_SCRIPT = re.compile(r"<(script|link)\b[^>]*scripts/fontawesome\.js[^>]*>(?:</script>)?\s*")
 
 
@@ -219,6 +220,14 @@ def lighten(app: Sphinx, error: Exception | None) -> None:
         text = page.read_text("utf8")
         if "scripts/fontawesome.js" in text:
             page.write_text(ICON_SCRIPT.sub("", text), "utf8")
+
+
+def mend_lists(
+    app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """The bibliography is no list to assistive technology: its entries have a role of their own."""
+    body = context.get("body", "")
+    context["body"] = body.replace('<div role="list" class="citation-list">', CITATIONS)
 
 
 def write_figure_numbers(app: Sphinx, env: Any) -> None:
@@ -245,6 +254,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", fill_times)
     app.connect("doctree-resolved", fill_quotes)
     app.connect("env-check-consistency", write_figure_numbers)
+    app.connect("html-page-context", mend_lists, priority=900)
     app.connect("build-finished", lighten, priority=900)
     app.add_css_file("reader.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

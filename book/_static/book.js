@@ -1,11 +1,16 @@
 // What scrolls sideways must be reachable from the keyboard.
 document.addEventListener("DOMContentLoaded", () => {
+  const boxes = "div.math, mjx-container, .pst-scrollable-table-container, .bl-figure, .cell_output, .play-out, .highlight pre, .output pre";
   const mark = () => {
-    document.querySelectorAll("div.math, .pst-scrollable-table-container, .bl-figure, .cell_output, .highlight pre, .output pre").forEach((box) => {
-      if (box.scrollWidth > box.clientWidth + 1) box.setAttribute("tabindex", "0");
+    document.querySelectorAll(boxes).forEach((box) => {
+      const scrolls = box.scrollWidth > box.clientWidth + 1;
+      if (scrolls) box.setAttribute("tabindex", "0");
+      else if (box.matches("mjx-container")) box.removeAttribute("tabindex");
     });
   };
-  window.addEventListener("load", mark);
+  // Formulas are typeset some time after the page has come.
+  const typeset = () => window.MathJax?.startup?.promise?.then(mark);
+  window.addEventListener("load", () => { mark(); typeset(); });
   window.addEventListener("resize", mark);
-  if (window.MathJax && window.MathJax.startup && window.MathJax.startup.promise) window.MathJax.startup.promise.then(mark);
+  typeset();
 });
