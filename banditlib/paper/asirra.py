@@ -112,7 +112,8 @@ def read(path: str | Path) -> Features:
             if missing:
                 raise FeaturesError(f"{path} lacks {', '.join(sorted(missing))}")
             meta = json.loads(str(data["meta"])) if "meta" in data.files else {}
-            arrays = [data[name] for name in ("cats", "dogs", "cat_ids", "dog_ids")]
+            cats, dogs = data["cats"], data["dogs"]
+            cat_ids, dog_ids = data["cat_ids"], data["dog_ids"]
     except FileNotFoundError:
         raise FeaturesError(f"{path} does not exist") from None
     except FeaturesError:
@@ -123,7 +124,7 @@ def read(path: str | Path) -> Features:
             "with 'banditlib data asirra'"
         ) from None
     try:
-        return from_arrays(*arrays, meta=meta)
+        return from_arrays(cats, dogs, cat_ids, dog_ids, meta)
     except FeaturesError as error:
         raise FeaturesError(f"{path}: {error}") from None
 
