@@ -38,7 +38,7 @@ ABSENT = re.compile(
     r"|equation not found|label .* not found|not found in any|nonexisting document"
     r"|Failed to create a cross reference"
 )
-COMPLAINT = re.compile(r"\b(WARNING|ERROR|CRITICAL)\b:?")
+COMPLAINT = re.compile(r"\b(WARNING|ERROR|CRITICAL): ")
 
 
 def toc_entries(node: Any) -> list[str]:
