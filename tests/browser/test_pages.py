@@ -65,7 +65,9 @@ def violations(tab: Any) -> list[str]:
     """What axe-core calls serious or critical."""
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(tab, options={"resultTypes": ["violations"]}).response["violations"]
+    # Without "preload", which asks for imported style sheets at a wrong address.
+    options = {"resultTypes": ["violations"], "preload": False}
+    found = Axe().run(tab, options=options).response["violations"]
     return [
         f"{v['id']}: {v['nodes'][0]['target']} ({len(v['nodes'])}×) {v['nodes'][0]['html'][:120]}"
         for v in found
