@@ -1,4 +1,4 @@
-"""The command line: what it says, what it returns, what it writes, and what it does not do twice."""
+"""The command line: what it says, returns and writes, and what it does not do twice."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_the_same_results_with_any_number_of_workers(tmp_path: Path) -> None:
     assert digests[0] == digests[1] == digests[2] and len(digests[0]) == 24
 
 
-# --- errors -------------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------
 
 
 def test_unknown_name_with_nearest_match(capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,7 +215,7 @@ def test_interrupt_leaves_a_resumable_state(tmp_path: Path) -> None:
         assert not list(out.glob("**/*.tmp"))  # what a killed worker left was swept
 
 
-# --- list, help, verify -------------------------------------------------------------------------------
+# --- list, help, verify -------------------------------------------------------------------------
 
 
 def test_list_names_everything_in_aligned_columns(capsys: pytest.CaptureFixture[str]) -> None:
