@@ -200,7 +200,7 @@ def link(match: re.Match[str], repository: str, name: str) -> str:
     if not repository:
         return text
     if page.startswith("../book/"):
-        file = f"book/claims/parts/{name}.yml" if stem == "claims-ledger" else f"book/{stem}.md"
+        file = "book/claims/claims.yml" if stem == "claims-ledger" else f"book/{stem}.md"
         return f"[{text}]({repository}/blob/main/{file})"
     if "://github.com/" not in repository:
         return f"[{text}]({stem}.ipynb{anchor})"

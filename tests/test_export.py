@@ -127,7 +127,7 @@ def test_links_lead_where_they_can_be_read(chapter):
     shown = joined(finished(chapter))
     assert f"[The model]({COLAB}/model.ipynb#ch-model)" in shown
     assert f"[Notation]({REPOSITORY}/blob/main/book/notation.md)" in shown
-    assert f"[ledger: lm:x]({REPOSITORY}/blob/main/book/claims/parts/tiny.yml)" in shown
+    assert f"[ledger: lm:x]({REPOSITORY}/blob/main/book/claims/claims.yml)" in shown
     assert ".ipynb" not in joined(finished(chapter, repository=""))
 
 

@@ -98,11 +98,9 @@ def _row(entry: object, where: str) -> Row:
 
 def load(folder: Path = HERE) -> list[Row]:
     """Read the ledger, in the book's order. A malformed row is an error that names it."""
-    rows: list[Row] = []
-    for path in [folder / "claims.yml", *sorted((folder / "parts").glob("*.yml"))]:
-        if path.exists():
-            entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-            rows += [_row(entry, path.name) for entry in entries]
+    path = folder / "claims.yml"
+    entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+    rows = [_row(entry, path.name) for entry in entries]
     seen: set[str] = set()
     for row in rows:
         if row.id in seen:
