@@ -75,3 +75,30 @@ def test_times_have_no_p_value_and_lower_bounds_hold_upwards() -> None:
     assert judged.verdict == "reproduced" and np.isnan(judged.p)
     assert word(paper=1000.0, replicates=ratios, timed=True, at_least=True) == "not reproduced"
     assert word(paper=0.3, replicates=ratios, timed=True, at_least=True) == "reproduced"
+
+
+def test_sentences_about_curves() -> None:
+    low, high = np.array([10.0, 12.0, 11.0, 9.0]), np.array([15.0, 18.0, 15.0, 16.0])
+    assert verdict.smaller(low, high).verdict == "reproduced"
+    assert verdict.smaller(high, low).verdict == "not reproduced"
+    assert verdict.smaller(low, low[::-1]).verdict == "not reproduced"  # a tie is not a win
+    assert verdict.smaller(low[:1], high[:1]).verdict == "cannot be tested"
+    assert verdict.smaller(low, high).value == pytest.approx(-5.5)
+
+
+def test_constant_and_growing_leave_a_gap_between_them() -> None:
+    total = np.full(8, 1000.0)
+    assert verdict.constant(total, np.full(8, 99.0)).verdict == "reproduced"
+    assert verdict.growing(total, np.full(8, 101.0)).verdict == "reproduced"
+    unsure = 100.0 + 50 * RNG.standard_normal(8)
+    assert verdict.constant(total, unsure).verdict == "not reproduced"
+    assert verdict.growing(total, unsure).verdict == "not reproduced"
+    few = np.array([0.0, 1.0, 2.0, 0.0, 0.0, 1.0, 0.0, 0.0])  # of three mistakes in all
+    assert verdict.constant(few + 3, few).verdict == "reproduced"
+
+
+def test_magnitude_is_a_factor_of_three() -> None:
+    runs = np.array([1000.0, 1010.0, 990.0])
+    assert verdict.magnitude(runs, 2900).verdict == "reproduced"
+    assert verdict.magnitude(runs, 3100).verdict == "not reproduced"
+    assert verdict.magnitude(np.zeros(3), 3100).verdict == "not reproduced"

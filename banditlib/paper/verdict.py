@@ -28,12 +28,17 @@ Holm's method.  The word for a cell is the first that applies:
 
 Values without a spread in the paper, measured on another machine (elapsed time, given as a ratio
 to the reference row), have no p-value; the rest of the rule is the same.
+
+A *sentence* about curves, where the paper prints no number, is judged on paired runs: ``reproduced``
+if the 95% interval over runs lies wholly where the sentence says, ``not reproduced`` otherwise,
+``cannot be tested`` with fewer than two runs. See :func:`smaller`, :func:`constant`,
+:func:`growing` and :func:`magnitude`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,6 +49,10 @@ ALPHA = 0.05
 FACTOR = 1.5
 ORDER = 3.0
 FLOOR = 0.01
+LATE = 0.1
+"""Regret counts as constant if at most this share of it arises in the second half of the rounds,"""
+FEW = 2.0
+"""or at most this many units of it do."""
 
 Word = Literal["reproduced", "reproduced in kind", "not reproduced", "cannot be tested"]
 WORDS: tuple[Word, ...] = (
@@ -120,6 +129,49 @@ def judge(cells: Sequence[Cell]) -> list[Judged]:
         )
         for cell, (t, p), p_holm in zip(cells, scores, corrected, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What the rule says of one sentence: the quantity looked at, its 95% interval, the word."""
+
+    value: float
+    interval: tuple[float, float]
+    verdict: Word
+
+
+def smaller(a: ArrayLike, b: ArrayLike) -> Sentence:
+    """ "The regret a is smaller than b": differences a − b over the same runs, shape (n,)."""
+    difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    return _sentence(difference, lambda low, high: high < 0)
+
+
+def constant(total: ArrayLike, late: ArrayLike) -> Sentence:
+    """ "The regret is constant": ``late`` is the part of ``total`` in the second half, (n,)."""
+    allowed = max(FEW, LATE * float(np.mean(np.asarray(total, dtype=float))))
+    return _sentence(np.asarray(late, dtype=float), lambda low, high: high <= allowed)
+
+
+def growing(total: ArrayLike, late: ArrayLike) -> Sentence:
+    """ "The regret keeps growing": more of it in the second half than :func:`constant` allows."""
+    allowed = max(FEW, LATE * float(np.mean(np.asarray(total, dtype=float))))
+    return _sentence(np.asarray(late, dtype=float), lambda low, high: low > allowed)
+
+
+def magnitude(runs: ArrayLike, axis: float) -> Sentence:
+    """ "About so much": the whole interval within a factor :data:`ORDER` of an axis's end."""
+    return _sentence(
+        np.asarray(runs, dtype=float),
+        lambda low, high: _within(low, axis, ORDER) and _within(high, axis, ORDER),
+    )
+
+
+def _sentence(values: NDArray[np.float64], holds: Callable[[float, float], bool]) -> Sentence:
+    low, high = mean_interval(values)
+    if math.isnan(low):
+        return Sentence(float(np.mean(values)), (low, high), "cannot be tested")
+    word: Word = "reproduced" if holds(low, high) else "not reproduced"
+    return Sentence(float(np.mean(values)), (low, high), word)
 
 
 def holm(p: ArrayLike) -> NDArray[np.float64]:
