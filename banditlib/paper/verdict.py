@@ -29,9 +29,9 @@ Holm's method.  The word for a cell is the first that applies:
 Values without a spread in the paper, measured on another machine (elapsed time, given as a ratio
 to the reference row), have no p-value; the rest of the rule is the same.
 
-A *sentence* about curves, where the paper prints no number, is judged on paired runs: ``reproduced``
-if the 95% interval over runs lies wholly where the sentence says, ``not reproduced`` otherwise,
-``cannot be tested`` with fewer than two runs. See :func:`smaller`, :func:`constant`,
+A *sentence* about curves, where the paper prints no number, is judged on paired runs:
+``reproduced`` if the 95% interval over runs lies wholly where the sentence says, ``not reproduced``
+otherwise, ``cannot be tested`` with fewer than two runs. See :func:`smaller`, :func:`constant`,
 :func:`growing` and :func:`magnitude`.
 """
 
