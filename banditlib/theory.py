@@ -517,12 +517,12 @@ def lower_first_repaired(K: int, Delta: float, arms: int) -> float:
 
 def lower_first_limit(Delta: float, arms: int, noisy: bool = True) -> float:
     r"""Largest K for which :math:`K\Delta` is proved: :math:`n/3`; with N(0,1) noise also
-    :math:`n(1-5/n)^2/(5\Delta^2)` for :math:`n\ge6`, whichever is larger.
+    :math:`n(1-4/n+2/n^2)^2/(5\Delta^2)`, whichever is larger.
     """
     _check(Delta=Delta, arms=arms)
     _require(arms >= 5, "arms", ">= 5", arms)
-    by_noise = arms * (1 - 5 / arms) ** 2 / (5 * Delta**2) if noisy and arms >= 6 else 0.0
-    return max(arms / 3, by_noise)
+    by_noise = arms * (1 - 4 / arms + 2 / arms**2) ** 2 / (5 * Delta**2)
+    return max(arms / 3, by_noise) if noisy else arms / 3
 
 
 def lower_second_printed(K: float, Delta: float, arms: int, C: float, alpha: float) -> float:

@@ -137,7 +137,7 @@ def test_lower_bound_constants():
     args = {"Delta": 0.2, "arms": 50, "C": 2.0, "alpha": 0.5}
     assert theory.lower_second_repaired(1e6, **args) < theory.lower_second_printed(1e6, **args)
     assert theory.lower_second_repaired(10, **args) == 0.0
-    assert theory.lower_first_limit(0.1, 100) == pytest.approx(100 * 0.95**2 / 0.05)
+    assert theory.lower_first_limit(0.1, 100) == pytest.approx(100 * 0.9602**2 / 0.05)
 
 
 @pytest.mark.parametrize(
