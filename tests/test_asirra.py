@@ -16,8 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from banditlib.paper import asirra, vision
+from banditlib.paper import asirra, sweep, vision
 from banditlib.paper.asirra import FeaturesError
+from banditlib.paper.made import stored
+from banditlib.paper.results import Cell
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "asirra"
 
@@ -442,3 +444,55 @@ def test_features_agree_with_the_stored_ones(tmp_path, preprocess):
         a, b = getattr(ours, name), getattr(stored, name)[rows]
         assert (a * b).sum(axis=1).min() >= 0.9999
         assert np.abs(a - b).max() <= 2e-3
+
+
+# --- the sweep ------------------------------------------------------------------------------------
+
+
+def test_the_point_shown_has_most_runs_and_least_regret():
+    lucky, full, worse = np.array([[0, 1]]), np.array([[1, 3], [0, 4]]), np.array([[2, 5], [2, 6]])
+    point, runs = sweep.best({(1, 1): lucky, (1, 3): worse, (3, 1): full})
+    assert point == (3, 1) and runs is full
+
+
+def test_weaker_features_are_run_where_the_standard_ones_are_best():
+    cells = [c for name in sweep.PANELS for c in stored(name) if c.config["trials"] == [0, 1]]
+    near = 0
+    for panels in sweep.PANELS.values():
+        for zeta, gammas in panels.items():
+            curves = sweep.curves(cells, zeta)
+            assert len(curves) == len(gammas) + 1
+            for grid in curves.values():
+                least = min(runs[0, -1] for runs in grid.values())
+                assert grid[sweep.PICK][0, -1] <= 1.01 * least
+                near += grid[sweep.PICK][0, -1] > least
+    assert near == 1  # "of all curves but one that nearly ties"
+
+
+def made_up(total, late):
+    """Cells of all panels at PICK, four runs, with given totals and second halves."""
+    marks = [250_000, 500_000, 1_000_000]
+    for name in sweep.PANELS:
+        for config in sweep.panel_cells(name, "full"):
+            policy, trial = config["policy"], config["trials"][0]
+            if (policy["beta"], policy["lam"]) == sweep.PICK and trial < 4:
+                end = total(config["zeta"], sweep.row_of(policy)) + trial % 2
+                early = end - late(config["zeta"], sweep.row_of(policy))
+                wrong = np.array([[early, early, end]])
+                yield Cell({**config, "checkpoints": marks}, {"wrong": wrong}, {})
+
+
+def test_the_papers_sentences_on_made_up_runs():
+    def total(zeta, row):
+        axes = sweep.AXES[zeta]
+        return axes[1] if row == "SupLinUCB" else axes[0] - (row != "Γ = 0") * 1000
+
+    def words(late):
+        found = sweep.sentences(list(made_up(total, late)))
+        return {claim: {s.verdict for _, s in seen} for claim, seen in found.items()}
+
+    as_printed = words(lambda zeta, row: total(zeta, row) // 2 if zeta == 0.5 else 0)
+    assert set(map(frozenset, as_printed.values())) == {frozenset({"reproduced"})}
+    reverse = words(lambda zeta, row: 0 if zeta == 0.5 else total(zeta, row) // 2)
+    assert reverse["constant"] == reverse["half"] == {"not reproduced"}
+    assert reverse["sup"] == {"reproduced", "not reproduced"}  # higher, but not constant
