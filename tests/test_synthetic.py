@@ -238,15 +238,9 @@ def test_a_sample_of_stored_cells_comes_out_again() -> None:
         assert results.checksum(cell.config, again) == cell.whole, cell.config
 
 
-def test_the_points_left_out_were_far_from_the_best() -> None:
-    """What `CARRIED` says of itself."""
+def test_lsw_goes_on_where_it_was_best() -> None:
+    """What `LSW_POINTS` says of itself."""
     found = table_1.readings(table_1.load())
-    for row in ("rlb", "sup"):
-        near = set()
-        for name in ("instance 0", "eight instances", "any gap", "interval"):
-            means = {p: runs.regret[0].mean() for p, runs in found[name][row].items()}
-            near |= {p for p, m in means.items() if m < 3 * min(means.values())}
-        assert near <= set(synthetic.CARRIED[row])
     for name in ("instance 0", "eight instances", "interval"):
         means = {p: runs.regret[0].mean() for p, runs in found[name]["lsw"].items()}
-        assert min(means, key=means.__getitem__) == (3.0, 10.0)
+        assert len(means) == 9 and min(means, key=means.__getitem__) in synthetic.LSW_POINTS

@@ -183,49 +183,34 @@ def paper_cells() -> list[Config]:
     ]
 
 
-Points = dict[str, tuple[tuple[float, float], ...]]
-
-#: Grid points that go on to the settling size, for rows where it is not all of them.  A point of
-#: RLB and SupLinUCB goes on if it came within a factor three of its row's best at the paper's size
-#: under any reading.  LSW costs ten times as much as the others; it goes on at the point that was
-#: best whenever the gap was 0.18, and at (3, 1).
-CARRIED: Points = {
-    "lsw": ((3.0, 1.0), (3.0, 10.0)),
-    "rlb": tuple((beta, lam) for beta in (1.0, 3.0) for lam in LAMS),
-    "sup": tuple((1.0, lam) for lam in LAMS),
-}
-#: The same for the controls (other readings, no misspecification), where less will do.
-CONTROL: Points = {"rlb": ((3.0, 1.0), (3.0, 10.0)), "sup": ((1.0, 1.0), (1.0, 3.0))}
-CONTROL_ROWS = (*DS_ROWS, "rlb", "sup")
+#: LSW costs five times as much as any other row.  It goes on to the settling size at the point that
+#: was its best at the paper's size whenever the gap was 0.18, and at (3, 1); the other rows go on
+#: with the whole grid.
+LSW_POINTS = ((3.0, 1.0), (3.0, 10.0))
 
 
-def settling(
-    kind: str, rows: Sequence[str], where: Sequence[Block], points: Points = CARRIED
-) -> list[Config]:
-    """The grid points that go on, for some rows on some blocks."""
-    return [
-        cell(kind, policy, block)
-        for block in where
-        for row in rows
-        for policy in grid(row)
-        if row not in points or (policy["beta"], policy["lam"]) in points[row]
-    ]
+def settling(kind: str, where: Sequence[Block], lsw: bool) -> list[Config]:
+    """The grid points that go on, of LSW or of all other rows, on some blocks."""
+    if not lsw:
+        return blocks(kind, FAST_ROWS, where)
+    return [c for c in blocks(kind, ("lsw",), where) if _point(c) in LSW_POINTS]
+
+
+def _point(config: Config) -> tuple[float, float]:
+    return config["policy"]["beta"], config["policy"]["lam"]
 
 
 def full_cells() -> list[Config]:
     """The size that settles it, the most wanted first."""
     controls = ("no misspecification", "any gap", "interval")
+    settled = [("gap", one_instance(200)), ("gap", instance_by_instance(1, 64))]
+    settled += [(kind, eight_instances(200)) for kind in controls]
     wanted = [
         *paper_cells(),
-        *settling("gap", FAST_ROWS, one_instance(200)),
-        *settling("gap", FAST_ROWS, instance_by_instance(1, 64)),
-        *settling(controls[0], CONTROL_ROWS, eight_instances(200), CONTROL),
-        *[c for c in long_cells() if c["policy"]["name"] != "LSW"],
-        *settling("gap", ("lsw",), one_instance(200)),
-        *settling("gap", ("lsw",), instance_by_instance(1, 64)),
-        *settling(controls[1], CONTROL_ROWS, eight_instances(200), CONTROL),
-        *settling(controls[2], CONTROL_ROWS, eight_instances(200), CONTROL),
-        *[c for c in long_cells() if c["policy"]["name"] == "LSW"],
+        *(c for kind, where in settled for c in settling(kind, where, lsw=False)),
+        *(c for c in long_cells() if c["policy"]["name"] != "LSW"),
+        *(c for kind, where in settled for c in settling(kind, where, lsw=True)),
+        *(c for c in long_cells() if c["policy"]["name"] == "LSW"),
     ]
     return list({key(config): config for config in wanted}.values())
 
