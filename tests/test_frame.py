@@ -426,7 +426,8 @@ def test_small_copy_builds_with_buttons_once_the_repository_is_known(tmp_path):
     assert "ran 42" in page
     assert '<span class="paper-number">405.4</span>' in page
     assert '<span class="setting-number">8</span>' in page
-    assert "mybinder.org/v2/gh/somebody/something/main" in page
+    binder = "mybinder.org/v2/gh/somebody/something/notebooks?urlpath=lab/tree/notebooks/tiny.ipynb"
+    assert binder in page
     colab = re.findall(r'https://colab\.research\.google\.com[^"]*', page)
     assert colab and all(
         link.endswith("somebody/something/blob/notebooks/notebooks/tiny.ipynb") for link in colab

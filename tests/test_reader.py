@@ -55,12 +55,13 @@ def test_words_in_code_and_formulas_are_not_read():
 
 
 @pytest.mark.parametrize("chapter", build.chapters(), ids=lambda path: path.stem)
-def test_colab_link_names_the_exported_notebook(chapter):
-    url = "https://colab.research.google.com/github/somebody/something/blob/main/notebooks/"
-    context = {"header_buttons": [{"buttons": [{"url": f"{url}{chapter.stem}.md"}]}]}
-    frame.mend_launch_links(None, "", "", context, None)
-    (button,) = context["header_buttons"][0]["buttons"]
-    assert button["url"].endswith(f"/blob/notebooks/notebooks/{chapter.stem}.ipynb")
+def test_launch_links_name_the_exported_notebook(chapter):
+    colab = "https://colab.research.google.com/github/somebody/something/blob/main/notebooks/"
+    binder = "https://mybinder.org/v2/gh/somebody/something/main?urlpath=lab/tree/notebooks/"
+    urls = [{"url": f"{start}{chapter.stem}.md"} for start in (colab, binder)]
+    frame.mend_launch_links(None, "", "", {"header_buttons": [{"buttons": urls}]}, None)
+    assert urls[0]["url"].endswith(f"/blob/notebooks/notebooks/{chapter.stem}.ipynb")
+    assert urls[1]["url"].endswith(f"/notebooks?urlpath=lab/tree/notebooks/{chapter.stem}.ipynb")
 
 
 def test_stored_results_have_their_panels():

@@ -26,7 +26,7 @@ from sphinxcontrib.bibtex.plugin import register_plugin
 from sphinxcontrib.bibtex.style.referencing import BracketStyle
 from sphinxcontrib.bibtex.style.referencing.author_year import AuthorYearReferenceStyle
 
-# The branch that the site's workflow fills with plain notebooks, for Colab.
+# The branch that the site's workflow fills with plain notebooks, for Colab and Binder.
 NOTEBOOK_BRANCH = "notebooks"
 
 # Scripts that the theme's extensions add although nothing here uses them.
@@ -118,14 +118,14 @@ def set_repository(app: Sphinx, config: Config) -> None:
 def mend_launch_links(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Point Colab at the plain notebooks: it cannot open Markdown."""
+    """Point Colab and Binder at the plain notebooks, in which all references are resolved."""
 
     def mend(entries: list[dict[str, Any]]) -> None:
         for entry in entries:
             mend(entry.get("buttons", []))
             url = entry.get("url", "") or ""
-            if "colab.research.google.com" in url:
-                url = url.replace("/blob/main/", f"/blob/{NOTEBOOK_BRANCH}/")
+            if "colab.research.google.com" in url or "mybinder.org" in url:
+                url = re.sub(r"/main(?=[/?])", f"/{NOTEBOOK_BRANCH}", url, count=1)
                 entry["url"] = url.removesuffix(".md").removesuffix(".ipynb") + ".ipynb"
 
     mend(context.get("header_buttons", []))

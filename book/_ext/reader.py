@@ -206,6 +206,15 @@ def always_fresh(app: Sphinx, env: Any, added: set[str], *_: Any) -> list[str]:
 # Files below _static that no page asks for.
 NEEDLESS = ("**/*.map", "**/*.ttf", "locales", "scripts/fontawesome.js*", "**/all-packages.js")
 CITATIONS = '<div class="citation-list">'
+# What the buttons of folded cells say. Only solutions are folded whole.
+FOLDS = {
+    "Show code cell source": "Show the code",
+    "Hide code cell source": "Hide the code",
+    "Show code cell content": "Show the solution",
+    "Hide code cell content": "Hide the solution",
+    "Show code cell output": "Show the output",
+    "Hide code cell output": "Hide the output",
+}
 ICON_SCRIPT = re.compile(r"<(script|link)\b[^>]*scripts/fontawesome\.js[^>]*>(?:</script>)?\s*")
 
 
@@ -222,11 +231,16 @@ def lighten(app: Sphinx, error: Exception | None) -> None:
             page.write_text(ICON_SCRIPT.sub("", text), "utf8")
 
 
-def mend_lists(
+def mend_words(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """The bibliography is no list to assistive technology: its entries have a role of their own."""
+    """Name the folds by what is in them; and the bibliography is no list to assistive technology.
+
+    (Its entries have a role of their own.)
+    """
     body = context.get("body", "")
+    for theirs, ours in FOLDS.items():
+        body = body.replace(theirs, ours)
     context["body"] = body.replace('<div role="list" class="citation-list">', CITATIONS)
 
 
@@ -254,7 +268,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("doctree-resolved", fill_times)
     app.connect("doctree-resolved", fill_quotes)
     app.connect("env-check-consistency", write_figure_numbers)
-    app.connect("html-page-context", mend_lists, priority=900)
+    app.connect("html-page-context", mend_words, priority=900)
     app.connect("build-finished", lighten, priority=900)
     app.add_css_file("reader.css")
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
