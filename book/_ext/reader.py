@@ -231,16 +231,31 @@ def lighten(app: Sphinx, error: Exception | None) -> None:
             page.write_text(ICON_SCRIPT.sub("", text), "utf8")
 
 
+# A short formula in a line, with the brackets and marks that touch it.
+TOUCHING = re.compile(
+    r'([(\[“‘]*)(<span class="math notranslate)(?: nohighlight)?(">\\\([^<]{0,60}\\\)</span>)'
+    r"([,.;:!?)\]’”-]*)"
+)
+
+
+def bind(match: re.Match[str]) -> str:
+    """Let no line end between a formula and the marks that belong to it."""
+    before, start, formula, after = match.groups()
+    whole = f"{before}{start}{formula}{after}"
+    return f'<span class="nb">{whole}</span>' if before or after else whole
+
+
 def mend_words(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Name the folds by what is in them; and the bibliography is no list to assistive technology.
+    """Name the folds by what is in them, and keep formulas and their punctuation together.
 
-    (Its entries have a role of their own.)
+    The bibliography is no list to assistive technology: its entries have a role of their own.
     """
     body = context.get("body", "")
     for theirs, ours in FOLDS.items():
         body = body.replace(theirs, ours)
+    body = TOUCHING.sub(bind, body)
     context["body"] = body.replace('<div role="list" class="citation-list">', CITATIONS)
 
 
