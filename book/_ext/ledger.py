@@ -165,7 +165,9 @@ class ClaimsTable(Inline):
             statement += line
         verdict = nodes.entry("", nodes.paragraph("", "", badge(row.verdict)))
         verdict += nodes.paragraph("", row.evidence, classes=["claim-evidence"])
-        command = nodes.literal("", f"make claims ID={row.id}") if row.check else nodes.Text("none")
+        command = (
+            nodes.literal("", f"make claims ID={row.id}") if row.check else nodes.Text("no check")
+        )
         check = nodes.entry("", nodes.paragraph("", "", command))
         entry = nodes.row("", nodes.entry("", claim), statement, verdict, check)
         entry["ids"].append(f"claim-{row.slug}")
@@ -235,10 +237,12 @@ def draw(
     rows: dict[str, claims.Row], pairs: list[tuple[str, str]], directive: SphinxDirective
 ) -> str:
     """The graph as an inline SVG of links; every node says its verdict and what it uses."""
-    step_x, step_y, box_w, box_h = 176, 34, 132, 24
     place = arrange(pairs, list(rows))
     if not place:
         return ""
+    # a sign, a blank and the longest name, in a face of 12.5 pixels
+    box_w, box_h = 16 + round(7.6 * (2 + max(map(len, place)))), 24
+    step_x, step_y = box_w + 44, 34
     xy = {name: (12 + column * step_x, 6 + y * step_y) for name, (column, y) in place.items()}
     width = max(x for x, _ in xy.values()) + box_w + 12
     tall = max(y for _, y in xy.values()) + step_y
