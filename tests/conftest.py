@@ -30,6 +30,10 @@ FLAGS = [
 ]
 
 
+# Milliseconds that a browser may take for one thing on a machine that is busy with others.
+PATIENCE = 180_000
+
+
 def missing(reason: str) -> None:
     """Skip, and say why; where everything should be there, fail instead."""
     if IN_CI:

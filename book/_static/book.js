@@ -4,11 +4,14 @@ document.addEventListener("DOMContentLoaded", () => {
   const shaded = ".bl-figure, .bl-table, .pst-scrollable-table-container, .phase-scroll, .play-scroll, .highlight pre";
   const scrolls = (box) => box.scrollWidth > box.clientWidth + 1;
   const mark = () => {
-    document.querySelectorAll(stops).forEach((box) => {
-      if (scrolls(box)) box.setAttribute("tabindex", "0");
+    // Measure everything, then write: by turns, every write would lay the page out again.
+    const measured = (boxes) => [...document.querySelectorAll(boxes)].map((box) => [box, scrolls(box)]);
+    const [reached, shown] = [measured(stops), measured(shaded)];
+    reached.forEach(([box, wide]) => {
+      if (wide) box.setAttribute("tabindex", "0");
       else if (box.matches("mjx-container")) box.removeAttribute("tabindex");
     });
-    document.querySelectorAll(shaded).forEach((box) => box.classList.toggle("scrolls", scrolls(box)));
+    shown.forEach(([box, wide]) => box.classList.toggle("scrolls", wide));
   };
   // Formulas are typeset some time after the page has come.
   const typeset = () => window.MathJax?.startup?.promise?.then(mark);

@@ -153,7 +153,8 @@
       drawCurves();
     };
     draw();
-    root.replaceChildren(form, html("div", { class: "phase-scroll" }, grid), say, html("div", { class: "phase-scroll" }, curves), html("div", { class: "phase-scroll" }, table));
+    const scrolling = (label, child) => html("div", { class: "phase-scroll", tabindex: "0", role: "region", "aria-label": label }, child);
+    root.replaceChildren(form, html("div", { class: "phase-scroll" }, grid), say, scrolling("Curves", curves), scrolling("Numbers", table));
   };
 
   const begin = () => document.querySelectorAll("[data-phase]").forEach(start);

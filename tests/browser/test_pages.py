@@ -1,8 +1,9 @@
-"""Every page of the built site in a real browser, in one pass.
+"""Every page of the built site in a real browser, in two passes that may run side by side.
 
-A page is opened once in light and once in dark. The pass records what the tests below then judge:
-messages on the console, requests to other hosts, whether mathematics was typeset, whether anything
-sticks out sideways at five widths, what the keyboard cannot reach, and what axe-core finds.
+A page is opened in light and then turned dark, or the other way round, by turns. The passes record
+what the tests below then judge: messages on the console, requests to other hosts, whether
+mathematics was typeset, whether anything sticks out sideways at five widths, what the keyboard
+cannot reach, and what axe-core finds.
 """
 
 from __future__ import annotations
@@ -12,10 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PATIENCE
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 WIDTHS = (320, 375, 768, 1440, 1920)
+PASSES = [pytest.param(i, marks=pytest.mark.xdist_group(f"pages-{i}")) for i in range(2)]
+# What a resize or a change of theme sets going is over after two frames.
+SETTLED = """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
+  const moving = document.getAnimations()
+    .filter(a => a.effect && a.effect.getComputedTiming().endTime < Infinity);
+  Promise.allSettled(moving.map(a => a.finished)).then(() => done(true));
+})))"""
 TYPESET = """() => !window.MathJax || !window.MathJax.startup
   || window.MathJax.startup.promise.then(() => true)"""
 STICKS_OUT = """() => {
@@ -34,8 +43,8 @@ STICKS_OUT = """() => {
 OUT_OF_REACH = """() => {
   const inside = (e) => e.matches('a[href], button, input, select, summary, [tabindex]')
     || e.querySelector('a[href], button, input, select, summary, [tabindex]');
-  const scrolls = (e) => /auto|scroll/.test(getComputedStyle(e).overflowX)
-    && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0;
+  const scrolls = (e) => e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1
+    && /auto|scroll/.test(getComputedStyle(e).overflowX);
   const boxes = [...document.querySelectorAll('.bd-article *')]
     .filter(e => scrolls(e) && !inside(e));
   const presses = [...document.querySelectorAll('[onclick]:not(a, button, input, summary)')];
@@ -61,12 +70,18 @@ class Report:
     axe: dict[str, list[str]] = field(default_factory=dict)
 
 
-def violations(tab: Any) -> list[str]:
-    """What axe-core calls serious or critical."""
+# The rules of axe-core that depend on colours; all others read the document, which has no theme.
+COLOURS = ["color-contrast", "link-in-text-block"]
+
+
+def violations(tab: Any, rules: list[str] | None = None) -> list[str]:
+    """What axe-core calls serious or critical, by all rules or by those named."""
     from axe_playwright_python.sync_playwright import Axe
 
     # Without "preload", which asks for imported style sheets at a wrong address.
-    options = {"resultTypes": ["violations"], "preload": False}
+    options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
+    if rules is not None:
+        options["runOnly"] = rules
     found = Axe().run(tab, options=options).response["violations"]
     return [
         f"{v['id']}: {v['nodes'][0]['target']} ({len(v['nodes'])}×) {v['nodes'][0]['html'][:120]}"
@@ -75,50 +90,60 @@ def violations(tab: Any) -> list[str]:
     ]
 
 
-def visit(browser: Any, address: str, page: str) -> Report:
-    """Open one page in light and in dark and write down what happens."""
+def listen(tab: Any, address: str, report: Report) -> None:
+    """Write down messages on the console and requests to other hosts."""
+    tab.on(
+        "console",
+        lambda m: report.console.append(m.text) if m.type in ("error", "warning") else None,
+    )
+    tab.on("pageerror", lambda error: report.console.append(str(error)))
+    tab.on(
+        "request",
+        lambda r: (
+            None if r.url.startswith((address, "data:", "blob:")) else report.outside.append(r.url)
+        ),
+    )
+
+
+def visit(context: Any, address: str, page: str, schemes: tuple[str, str]) -> Report:
+    """Open one page in the first of two schemes, turn it to the other, and note what happens."""
     report = Report(page)
-    for scheme in ("light", "dark"):
-        context = browser.new_context(
-            viewport={"width": 1440, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        tab = context.new_page()
-        tab.on(
-            "console",
-            lambda m: report.console.append(m.text) if m.type in ("error", "warning") else None,
-        )
-        tab.on("pageerror", lambda error: report.console.append(str(error)))
-        tab.on(
-            "request",
-            lambda r: (
-                None
-                if r.url.startswith((address, "data:", "blob:"))
-                else report.outside.append(r.url)
-            ),
-        )
-        tab.goto(f"{address}/{page}", wait_until="load")
-        tab.evaluate(TYPESET)
+    tab = context.new_page()
+    listen(tab, address, report)
+    tab.set_viewport_size({"width": 1440, "height": 900})
+    for scheme in schemes:
+        tab.emulate_media(color_scheme=scheme)
+        if scheme == schemes[0]:
+            tab.goto(f"{address}/{page}", wait_until="load")
+            tab.evaluate(TYPESET)
+        tab.evaluate(SETTLED)
         report.theme[scheme] = tab.evaluate("document.documentElement.dataset.theme")
-        report.axe[scheme] = violations(tab)
-        if scheme == "light":
-            report.formulas = tab.locator("span.math, div.math").count()
-            report.typeset = tab.locator("span.math mjx-container, div.math mjx-container").count()
-            report.errors = tab.locator("mjx-merror, [data-mjx-error]").all_inner_texts()
-            for width in WIDTHS:
-                tab.set_viewport_size({"width": width, "height": 800})
-                tab.wait_for_timeout(60)
-                report.overflow[width] = tab.evaluate(STICKS_OUT)
-                report.unreached[width] = tab.evaluate(OUT_OF_REACH)
-        context.close()
+        report.axe[scheme] = violations(tab, None if scheme == schemes[0] else COLOURS)
+    report.formulas = tab.locator("span.math, div.math").count()
+    report.typeset = tab.locator("span.math mjx-container, div.math mjx-container").count()
+    report.errors = tab.locator("mjx-merror, [data-mjx-error]").all_inner_texts()
+    for width in WIDTHS:
+        tab.set_viewport_size({"width": width, "height": 800})
+        tab.evaluate(SETTLED)
+        report.overflow[width] = tab.evaluate(STICKS_OUT)
+        report.unreached[width] = tab.evaluate(OUT_OF_REACH)
+    tab.close()
     return report
 
 
-@pytest.fixture(scope="session")
-def reports(site: Path, address: str, browser: Any) -> list[Report]:
-    """One pass over all pages."""
+@pytest.fixture(scope="session", params=PASSES)
+def reports(request: Any, site: Path, address: str, browser: Any) -> list[Report]:
+    """One pass over every second page; the other half is the other pass's."""
     pages = [p for p in sorted(site.rglob("*.html")) if "_static" not in p.parts]
     names = [p.relative_to(site).as_posix() for p in pages if p != site / "index.html"]
-    return [visit(browser, address, name) for name in names]
+    context = browser.new_context(reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
+    found = [
+        visit(context, address, name, ("light", "dark") if turn % 2 else ("dark", "light"))
+        for turn, name in enumerate(names[request.param :: 2])
+    ]
+    context.close()
+    return found
 
 
 def complain(found: dict[str, Any]) -> None:
@@ -158,8 +183,11 @@ def test_axe_finds_nothing_serious(reports, scheme):
     complain({r.page: r.axe[scheme] for r in reports if r.axe[scheme]})
 
 
+@pytest.mark.xdist_group("browser")
 def test_navigation_leads_through_the_book(browser, address):
     tab = browser.new_page()
+    tab.set_default_timeout(PATIENCE)
+    tab.route("**/mathjax/**", lambda route: route.abort())  # formulas need not wait for us here
     tab.goto(f"{address}/book/index.html")
     seen = {tab.url}
     while tab.locator("a.right-next").count():
@@ -171,17 +199,21 @@ def test_navigation_leads_through_the_book(browser, address):
     tab.close()
 
 
+@pytest.mark.xdist_group("browser")
 def test_search_finds_the_gap(browser, address):
     tab = browser.new_page()
+    tab.set_default_timeout(PATIENCE)
     tab.goto(f"{address}/search.html?q=misspecification")
-    tab.wait_for_selector("#search-results li", timeout=15000)
+    tab.wait_for_selector("#search-results li")
     hrefs = tab.locator("#search-results li a").evaluate_all("all => all.map(a => a.href)")
     assert any("notebooks/model.html" in href for href in hrefs)
     tab.close()
 
 
+@pytest.mark.xdist_group("browser")
 def test_theme_button_changes_the_theme(browser, address):
     tab = browser.new_context(color_scheme="light").new_page()
+    tab.set_default_timeout(PATIENCE)
     tab.goto(f"{address}/book/index.html")
     before = tab.evaluate("document.documentElement.dataset.mode")
     tab.locator("button.theme-switch-button").first.click()
@@ -189,8 +221,10 @@ def test_theme_button_changes_the_theme(browser, address):
     tab.close()
 
 
+@pytest.mark.xdist_group("browser")
 def test_folded_cells_open(browser, address):
     tab = browser.new_page()
+    tab.set_default_timeout(PATIENCE)
     tab.goto(f"{address}/notebooks/model.html")
     folded = tab.locator("details.hide").first
     assert folded.get_attribute("open") is None

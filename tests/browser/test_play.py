@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_pages import STICKS_OUT, WIDTHS, violations
+from conftest import PATIENCE
+from test_pages import SETTLED, STICKS_OUT, WIDTHS, violations
 
 from banditlib import theory
 
@@ -28,6 +29,7 @@ def page(browser, address, site: Path):
     if not (site / "notebooks" / "play.html").exists():
         pytest.skip("the built site has no page to play with")
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
     tab = context.new_page()
     tab.goto(f"{address}/notebooks/play.html")
     tab.wait_for_selector("[data-play=watch] button")
@@ -260,7 +262,7 @@ def test_in_use_it_stays_accessible_and_inside_the_page(page, scheme):
     assert violations(page) == []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
-        page.wait_for_timeout(60)
+        page.evaluate(SETTLED)
         assert page.evaluate(STICKS_OUT) == []
 
 
