@@ -20,13 +20,20 @@ sys.path.insert(0, str(ROOT / "book"))
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 STYLE = """
-.book-page { break-before: page; }
+.book-page { break-before: page; padding-top: 3mm; }
 .book-title { break-after: page; padding-top: 30vh; text-align: center; }
 .book-title h1::after { margin-inline: auto; }
+.book-title p { color: var(--quiet); }
 .book-contents { break-before: page; }
-.book-contents li { list-style: none; }
-@media print { .book-page .reading-time, .book-page .doors { display: none; } }
+.book-contents ul { padding-left: 0; }
+.book-contents li { list-style: none; margin: 0; }
+.book-contents li.book-part { margin-top: 1.1em; color: var(--quiet); font-size: .85em; }
+@media print {
+  .book-page .reading-time, .book-page .doors, .book-page .doors + p { display: none; }
+  .landing-figure .bl-figure > svg { width: 64%; }
+}
 """
+SUBTITLE = "Linear contextual bandits, derived, run and refereed<br>The project’s contributors"
 FOOTER = (
     '<div style="font: 8pt serif; width: 100%; text-align: center; color: #555">'
     '<span class="pageNumber"></span></div>'
@@ -72,8 +79,11 @@ def article(site: Path, page: str, pages: list[str]) -> Any:
     return body
 
 
-def whole(site: Path, pages: list[str]) -> str:
-    """The book as a single page of HTML, to be read from the folder ``book`` of the site."""
+def whole(site: Path, pages: list[str], captions: dict[str, str] | None = None) -> str:
+    """The book as a single page of HTML, to be read from the folder ``book`` of the site.
+
+    `captions` names the part that begins with a page.
+    """
     from bs4 import BeautifulSoup
 
     first = (site / f"{pages[0]}.html").read_text("utf8")
@@ -87,19 +97,21 @@ def whole(site: Path, pages: list[str]) -> str:
     for page in pages:
         body = article(site, page, pages)
         name = body.find("h1").get_text().rstrip("#")
+        if captions and page in captions:
+            contents.append(f'<li class="book-part">{captions[page]}</li>')
         contents.append(f'<li><a href="#{anchor(page)}">{name}</a></li>')
         parts.append(str(body))
     return (
         f'<!doctype html><html lang="en" data-theme="light" data-mode="light"><head>'
         f'<meta charset="utf-8"><title>{title}</title>{head}<style>{STYLE}</style>{mathjax}</head>'
         f'<body><main class="bd-main"><div class="bd-content"><div class="bd-article-container">'
-        f'<div class="bd-article"><div class="book-title"><h1>{title}</h1></div>'
+        f'<div class="bd-article"><div class="book-title"><h1>{title}</h1><p>{SUBTITLE}</p></div>'
         f'<nav class="book-contents"><h2>Contents</h2><ul>{"".join(contents)}</ul></nav>'
         f"{''.join(parts)}</div></div></div></main></body></html>"
     )
 
 
-def write_pdf(site: Path, out: Path, pages: list[str]) -> None:
+def write_pdf(site: Path, out: Path, pages: list[str], captions: dict[str, str]) -> None:
     """Print the whole book."""
     from playwright.sync_api import sync_playwright
 
@@ -108,7 +120,7 @@ def write_pdf(site: Path, out: Path, pages: list[str]) -> None:
     if found is None:
         raise SystemExit("make pdf: no Chromium was found (Debian: apt-get install chromium)")
     page = site / "book" / "whole-book.html"
-    page.write_text(whole(site, pages), "utf8")
+    page.write_text(whole(site, pages, captions), "utf8")
     try:
         with sync_playwright() as play:
             browser = play.chromium.launch(executable_path=found, args=FLAGS)
@@ -136,11 +148,12 @@ def main() -> int:
     parser.add_argument("--site", type=Path, default=ROOT / "_build" / "html")
     parser.add_argument("--output", type=Path, default=ROOT / "_build" / "book.pdf")
     arguments = parser.parse_args()
-    toc = toc_entries(yaml.safe_load((ROOT / "_toc.yml").read_text("utf8")))
-    pages = [re.sub(r"\.md$", "", name) for name in toc]
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text("utf8"))
+    pages = [re.sub(r"\.md$", "", name) for name in toc_entries(toc)]
+    captions = {toc_entries(part)[0]: part["caption"] for part in toc["parts"]}
     if not (arguments.site / f"{pages[0]}.html").exists():
         raise SystemExit("make pdf: the site is not built: run make book first")
-    write_pdf(arguments.site, arguments.output, pages)
+    write_pdf(arguments.site, arguments.output, pages, captions)
     print(f"printed: {os.path.relpath(arguments.output, Path.cwd())}")
     return 0
 
