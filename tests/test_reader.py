@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "book" / "_ext"))
 import build
 import frame
 import reader
+import symbols
 
 # Pages whose data are meant to be played with.
 INTERACTIVE = {"notebooks/play.html", "notebooks/interplay.html"}
@@ -70,6 +71,27 @@ def test_stored_results_have_their_panels():
         text = chapter.read_text("utf8")
         if re.search(r"\b(read_pack|table_1\.load|stored\(|made\.stored)", text):
             assert re.search(r'^made\("[\w-]+"', text, re.MULTILINE), chapter.name
+
+
+def test_symbols_are_those_of_the_notation_page():
+    source = "| Symbol | In code | Meaning |\n|---|---|---|\n"
+    source += "| $\\mathbf x_{k}$, $r_k$ | `r` | an *arm* & its reward, $r<1$ |\n"
+    source += "| $\\iota_1,\\iota_2$ | | logarithms |\n"
+    arm, logs = symbols.table(source)
+    assert arm["symbols"] == ["x_k", "r_k"] and logs["symbols"] == ["\\iota_1", "\\iota_2"]
+    assert arm["html"].endswith(": an <em>arm</em> &amp; its reward, \\(r&lt;1\\)")
+    rows = symbols.table((ROOT / "book" / "notation.md").read_text("utf8"))
+    known = [name for row in rows for name in row["symbols"]]
+    assert {"K", "d", "\\zeta", "\\Delta", "\\Gamma", "\\theta^*"} <= set(known)
+    assert len(known) == len(set(known)), "a symbol with two meanings"
+    assert symbols.plain("{B}") not in known  # the way to say that a letter means something else
+
+
+def test_formulas_keep_their_punctuation():
+    formula = '<span class="math notranslate nohighlight">\\(K\\)</span>'
+    kept = reader.TOUCHING.sub(reader.bind, f"<p>all ({formula}), and {formula} rounds</p>")
+    short = formula.replace(" nohighlight", "")
+    assert kept == f'<p>all <span class="nb">({short}),</span> and {short} rounds</p>'
 
 
 def test_glossary_is_used():

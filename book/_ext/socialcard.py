@@ -13,7 +13,8 @@ def draw(target: Path, title: str) -> None:
     from matplotlib.figure import Figure
     from matplotlib.patches import Ellipse
 
-    fig = Figure(figsize=(12, 6.3), dpi=100, facecolor=PAPER, layout="none")
+    fig = Figure(figsize=(12, 6.3), dpi=100, facecolor=PAPER)
+    fig.set_layout_engine("none")
     ax = fig.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, 12), ylim=(0, 6.3))
     ax.set_axis_off()
