@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -21,6 +21,11 @@ from banditlib.paper.notebook import COLORS
 from banditlib.paper.phase_map import ARMS, DELTA, KINDS, ROUNDS, SIGMA
 
 Row = dict[str, Any]
+POLICIES = {
+    "OFUL": "OFUL",
+    "DS-OFUL 1": r"DS-OFUL, $\Gamma=\Delta/\sqrt{d}$",
+    "SupLinUCB": "SupLinUCB",
+}
 ZERO = 7e-4  # where ζ = 0 is drawn on the logarithmic axis
 
 
@@ -115,16 +120,11 @@ def draw_map(rows: Sequence[Row]) -> Figure:
     """
     rounds = max((r["rounds"] for r in rows if "rounds" in r), default=ROUNDS)
     rows = [{**r, "scaled": max(r["regret"], 0.1) / (rounds * r["Delta"])} for r in rows]
-    policies = {
-        "OFUL": "OFUL",
-        "DS-OFUL 1": r"DS-OFUL, $\Gamma=\Delta/\sqrt{d}$",
-        "SupLinUCB": "SupLinUCB",
-    }
     figure, axes = plt.subplots(2, 3, figsize=(7.8, 5.0), sharex=True)
     style = {"norm": LogNorm(1e-3, 1.2), "cmap": "viridis"}
     mesh = None
     for line, kind in zip(axes, KINDS, strict=True):
-        for ax, (policy, title) in zip(line, policies.items(), strict=True):
+        for ax, (policy, title) in zip(line, POLICIES.items(), strict=True):
             mesh = panel(ax, rows, "scaled", policy, kind, **style) or mesh
             _, dims, _locked = grid(
                 both_kinds(rows), "locked", policy=policy, kind=kind, Delta=DELTA
@@ -141,6 +141,27 @@ def draw_map(rows: Sequence[Row]) -> Figure:
     figure.colorbar(mesh, ax=axes, label=r"regret / $K\Delta$", shrink=0.8)
     handles, labels = axes[1, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+    return figure
+
+
+def draw_fate(rows: Sequence[Row], kind: str) -> Figure:
+    """Growth exponent of the regret over the last half, and share of runs locked."""
+    figure, axes = plt.subplots(2, 3, figsize=(7.8, 4.4), sharex=True, layout="constrained")
+    values = {"exponent": "growth exponent", "locked": "share locked"}
+    for line, (value, title) in zip(axes, values.items(), strict=True):
+        mesh = None
+        for ax, policy in zip(line, POLICIES, strict=True):
+            style = {"norm": Normalize(0, 1), "cmap": "cividis"}
+            mesh = panel(ax, rows, value, policy, kind, **style) or mesh
+            ax.set_xlim(0.19, 22)
+            ax.set_xticks([0.25, 1, 4, 16], ["¼", "1", "4", "16"])
+        assert mesh is not None, "nothing to draw"
+        figure.colorbar(mesh, ax=list(line), label=title)
+        line[0].set_ylabel("dimension $d$")
+    for ax, title in zip(axes[0], POLICIES.values(), strict=True):
+        ax.set_title(title, fontsize=9)
+    for ax in axes[1]:
+        ax.set_xlabel(r"$\zeta\sqrt{d}/\Delta$")
     return figure
 
 

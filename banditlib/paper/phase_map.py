@@ -147,38 +147,16 @@ def points(dims: Iterable[int], Deltas: Iterable[float], ratios: Iterable[float]
 
 
 def cells(scale: str) -> list[Config]:
-    """The cells of a scale, the most wanted first.
-
-    ``"full"`` has all dimensions and gaps, MANY trials on each instance, and SupLinUCB everywhere.
-    ``"paper"``, which the book shows, has MANY trials on the dimensions DENSE, FEW on SPARSE and on
-    the plane over Δ, and SupLinUCB with adversarial signs at d = DIM.
-    """
+    """The cells of a scale: all policies on the plane over d, all but SupLinUCB on that over Δ."""
     if scale == "smoke":
         some = points((4, 8), (DELTA,), (0.0, 1.0, 4.0))
         return [cell(*p, name, 4, 2, (500, 1000, 1800, 2000)) for p in some for name in POLICIES]
-
-    def least_squares(where: list[Point], trials: int) -> list[Config]:
-        return [cell(*p, name, trials=trials) for p in where for name in POLICIES[:-1]]
-
-    def plane(*dims: int) -> list[Point]:
-        return points(dims, (DELTA,), RATIOS)
-
+    plane = points(DIMS, (DELTA,), RATIOS)
     others = points((DIM,), [Delta for Delta in DELTAS if Delta != DELTA], RATIOS)
-    if scale == "full":
-        levels = [cell(*p, "SupLinUCB") for p in plane(*DIMS)]
-        return least_squares(plane(*DIMS), MANY) + levels + least_squares(others, MANY)
-    hostile = [p for p in plane(DIM) if p[3] == KINDS[1] or p[2] == 0]
     return [
-        *least_squares(plane(*DENSE), MANY),
-        *(cell(*p, "SupLinUCB", trials=FEW) for p in hostile),
-        *least_squares(plane(*SPARSE), FEW),
-        *least_squares([p for p in others if p[1] in GAPS], FEW),
+        *(cell(*p, name) for p in plane for name in POLICIES),
+        *(cell(*p, name) for p in others for name in POLICIES[:-1]),
     ]
-
-
-MANY, FEW = 8, 2  # trials by instance
-DENSE, SPARSE = (8, 3), (16, 5, 12, 4, 6, 10)  # dimensions with MANY, FEW trials at scale "paper"
-GAPS = (0.4, 0.1)  # gaps beside DELTA at scale "paper"
 
 
 @functools.lru_cache(maxsize=32)
@@ -298,16 +276,6 @@ def exponent(half: float, full: float) -> float:
     return math.log2(full / half) if half > 0 else 0.0
 
 
-def shown() -> tuple[str, list[Packed]]:
-    """The scale that the book shows and its stored cells: "full" once all of it is there."""
-    from banditlib.paper.made import stored
-
-    full = stored("phase-map", "full")
-    if len(full) == len(cells("full")):
-        return "full", full
-    return "paper", stored("phase-map", "paper")
-
-
 def rows(found: Sequence[Cell | Packed]) -> list[dict[str, Any]]:
     """The summaries of whole or thinned cells."""
     return [summary(c.config, _kept(c)) for c in found]
@@ -410,6 +378,6 @@ register(
         family=FAMILY,
         cells=cells,
         render=render,
-        seconds={"smoke": 20, "paper": 1500, "full": 6000},
+        seconds={"smoke": 20, "full": 1800},
     )
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE
 from test_pages import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -15,6 +16,7 @@ def page(browser, address, site: Path):
     if not (site / "notebooks" / "interplay.html").exists():
         pytest.skip("the built site has no phase map")
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
     tab = context.new_page()
     tab.faults = []
     tab.on("pageerror", lambda error: tab.faults.append(str(error)))
@@ -38,14 +40,14 @@ def test_arrow_keys_move_the_choice_and_the_text_follows(page):
 
 
 def test_numbers_are_those_of_the_stored_results(page):
-    from banditlib.paper.phase_map import shown, summary
+    from banditlib.paper.made import stored
+    from banditlib.paper.phase_map import summary
 
     table = page.locator(".phase-table tbody tr").first.inner_text()
     said = page.locator(".phase-say").inner_text()
     assert said.startswith("d = 8, Δ = 0.2")
-    _, cells = shown()
     here = {"policy": "OFUL", "d": 8, "Delta": 0.2, "ratio": 2.0, "kind": "adversarial"}
-    cell = next(c for c in cells if all(c.config[k] == v for k, v in here.items()))
+    cell = next(c for c in stored("phase-map") if all(c.config[k] == v for k, v in here.items()))
     expected = summary(cell.config, cell.arrays)["regret"]
     shown = float(table.split()[1].replace(",", ""))
     assert shown == pytest.approx(expected, rel=0.01)

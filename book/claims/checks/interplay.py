@@ -61,10 +61,11 @@ def aux_amplify(size: str = "ci", power: int = 1) -> None:
 
 
 def _rows() -> list[dict]:
+    from banditlib.paper.made import stored
     from banditlib.paper.phase_figures import both_kinds
-    from banditlib.paper.phase_map import rows, shown
+    from banditlib.paper.phase_map import rows
 
-    return both_kinds(rows(shown()[1]))
+    return both_kinds(rows(stored("phase-map")))
 
 
 def concl(size: str = "ci", power: float = 0.5) -> None:
