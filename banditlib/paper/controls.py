@@ -74,9 +74,18 @@ def paired_figure(reading: Reading) -> Figure:
     return fig
 
 
-def reading_rows(readings: Mapping[str, Reading], names: Sequence[str]) -> list[list[str]]:
-    """Mean regret and share of locked runs of every row under several readings, no search."""
-    tables = [table_1.fixed(readings[name], POINTS, POINT) for name in names]
+def reading_rows(
+    readings: Mapping[str, Reading], names: Sequence[str], search: bool = False
+) -> list[list[str]]:
+    """Mean regret and share of locked runs of every row under several readings.
+
+    Without a search every row stands at its fixed point; with one, each replicate of eight runs
+    takes the (β, λ) that is best for the row there.
+    """
+    if search:
+        tables = [table_1.choose(table_1.complete(readings[name])) for name in names]
+    else:
+        tables = [table_1.fixed(readings[name], POINTS, POINT) for name in names]
 
     def entry(chosen: Mapping[str, table_1.Chosen], row: str) -> str:
         if row not in chosen:
