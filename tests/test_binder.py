@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import IN_CI, ROOT
+from conftest import IN_CI, PATIENCE, ROOT
 
 sys.path.insert(0, str(ROOT / "book"))
 
@@ -123,6 +123,7 @@ def lab(home) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def tab(browser) -> Iterator[Any]:
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(PATIENCE)
     yield page
     page.close()
 
@@ -130,11 +131,10 @@ def tab(browser) -> Iterator[Any]:
 def open_chapter(tab: Any, lab: str, path: str) -> None:
     workspace = re.sub(r"\W", "-", path)
     tab.goto(f"{lab}/lab/workspaces/{workspace}/tree/{path}")
-    tab.wait_for_selector(".jp-Notebook .jp-MarkdownCell .jp-MarkdownOutput", timeout=120_000)
+    tab.wait_for_selector(".jp-Notebook .jp-MarkdownCell .jp-MarkdownOutput")
     tab.wait_for_function(
         "() => { const panel = window.jupyterapp?.shell.currentWidget;"
         " return panel?.content?.model && panel.sessionContext?.isReady; }",
-        timeout=120_000,
     )
 
 
@@ -146,7 +146,7 @@ def test_chapter_opens_as_a_notebook_with_everything_resolved(tab, lab, home, ch
     assert cells == len(made["cells"])
     source = chapter.read_text("utf8")
     statements, verdicts = len(STATEMENT.findall(source)), len(VERDICT.findall(source))
-    tab.wait_for_function(f"() => ({SEEN})().statements >= {statements}", timeout=60_000)
+    tab.wait_for_function(f"() => ({SEEN})().statements >= {statements}")
     seen = tab.evaluate(SEEN)
     assert seen["verdicts"] == verdicts
     assert seen["unresolved"] == [] and seen["dollars"] == [] and seen["outside"] == 0
@@ -160,6 +160,5 @@ def test_cells_run(tab, lab):
     tab.wait_for_function(
         "() => [...window.jupyterapp.shell.currentWidget.content.model.cells]"
         ".some(cell => cell.executionCount)",
-        timeout=120_000,
     )
     assert tab.locator(".jp-RenderedText[data-mime-type*=stderr]").count() == 0
