@@ -141,6 +141,7 @@ def test_panels_offer_downloads_that_exist(site):
             panels += 1
             terms = {dt.get_text() for dt in panel.find_all("dt")}
             assert {"Command", "Commit", "Machine", "Computing time"} <= terms, page.name
+            assert any(a["href"].endswith(".csv") for a in panel.select("a[download]")), page.name
             for link in panel.select("a[download]"):
                 assert (page.parent / link["href"]).resolve().exists(), (page.name, link["href"])
     assert panels >= 1

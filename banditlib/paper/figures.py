@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from banditlib.paper import synthetic, table_1
 from banditlib.paper.experiments import Rendered
-from banditlib.paper.notebook import COLORS, svg
+from banditlib.paper.notebook import COLORS, curves_csv, svg
 from banditlib.paper.results import Cell, Packed
 from banditlib.paper.table_1 import NAMES, Point
 
@@ -141,11 +141,14 @@ def render_figure_1a(cells: Sequence[Cell], scale: str) -> Rendered:
     reading = "smoke" if scale == "smoke" else "instance 0"
     marks, found = curves(cells, reading)
     everything = replicates_of(found)
-    drawn = figure_1a(marks, best(found, 1))
-    better = figure_1a_better(
-        marks, best(found, everything), locked_runs(cells, reading, everything)
-    )
-    return {**_files(drawn, ""), **_files(better, "-better")}
+    few, all_runs = best(found, 1), best(found, everything)
+    drawn = figure_1a(marks, few)
+    better = figure_1a_better(marks, all_runs, locked_runs(cells, reading, everything))
+    numbers = {
+        f"{suffix}.csv": curves_csv((SHORT[row], marks, rows[row]) for row in LINES if row in rows)
+        for suffix, rows in (("", few), ("-better", all_runs))
+    }
+    return {**numbers, **_files(drawn, ""), **_files(better, "-better")}
 
 
 def _files(fig: Figure, suffix: str) -> Rendered:

@@ -82,7 +82,7 @@ class Made:
         )
         config = html.escape(json.dumps(self.cells[0].config, indent=1, ensure_ascii=False))
         links = " · ".join(
-            f'<a href="{DOWNLOADS}/{self.name}{suffix}" download>{suffix[1:].upper()}</a>'
+            f'<a href="{DOWNLOADS}/{self.name}{suffix}" download>{_label(suffix)}</a>'
             for suffix in self.downloads
         )
         extra = f"<dt>Download</dt><dd>{links}</dd>" if links else ""
@@ -94,6 +94,12 @@ class Made:
 
     def __repr__(self) -> str:
         return "\n".join(f"{term}: {text}" for term, text in self.facts())
+
+
+def _label(suffix: str) -> str:
+    """What a link to a download says: CSV, or CSV (better) for a second form."""
+    form, _, kind = suffix.rpartition(".")
+    return kind.upper() + (f" ({form.strip('-')})" if form else "")
 
 
 def made(name: str, scale: str = "full") -> Made:

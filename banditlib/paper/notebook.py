@@ -7,16 +7,19 @@ travels along for readers of plain notebooks.
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import html
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 INK = "#010203"
 
@@ -118,6 +121,24 @@ def svg(fig: Figure) -> str:
     text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", text)
     return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def curves_csv(curves: Iterable[tuple[str, NDArray[Any], NDArray[Any]]]) -> bytes:
+    """The numbers behind curves: for each name, rounds (marks,) and runs (runs, marks), a line
+    per round with mean, standard error, median and the 10% and 90% quantiles over the runs.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["curve", "round", "runs", "mean", "standard error", "10%", "median", "90%"])
+    for name, rounds, runs in curves:
+        error = runs.std(axis=0, ddof=1) / len(runs) ** 0.5 if len(runs) > 1 else None
+        low, middle, high = np.quantile(runs, [0.1, 0.5, 0.9], axis=0)
+        for i, k in enumerate(rounds):
+            values = [runs[:, i].mean(), "" if error is None else error[i]]
+            values += [low[i], middle[i], high[i]]
+            shown = [v if isinstance(v, str) else f"{v:.6g}" for v in values]
+            writer.writerow([name, int(k), len(runs), *shown])
+    return text.getvalue().encode()
 
 
 class Drawing:

@@ -29,7 +29,7 @@ from banditlib.paper.experiments import (
     register,
     results_folder,
 )
-from banditlib.paper.notebook import COLORS, svg
+from banditlib.paper.notebook import COLORS, curves_csv, svg
 from banditlib.paper.results import Arrays, Cell, Config, Packed, key, read_pack
 from banditlib.paper.verdict import Sentence
 
@@ -334,11 +334,19 @@ def draw(cells: Sequence[Cell | Packed], zetas: Sequence[float]) -> Figure:
     return fig
 
 
+def _numbers(cells: Sequence[Cell], zeta: float) -> list[tuple[str, NDArray[Any], NDArray[Any]]]:
+    marks = next(np.array(c.config["checkpoints"]) for c in cells if c.config["zeta"] == zeta)
+    found = sorted(curves(cells, zeta).items())
+    return [(f"ζ = {zeta:g}, {curve_name(row)}", marks, best(grid)[1]) for row, grid in found]
+
+
 def _render(cells: Sequence[Cell], scale: str) -> Rendered:
-    fig = draw(cells, list(dict.fromkeys(c.config["zeta"] for c in cells)))
+    zetas = list(dict.fromkeys(c.config["zeta"] for c in cells))
+    fig = draw(cells, zetas)
     buffer = io.BytesIO()
     fig.savefig(buffer, format="png", dpi=160, facecolor="white")
-    out = {".svg": svg(fig).encode(), ".png": buffer.getvalue()}
+    numbers = curves_csv(curve for zeta in zetas for curve in _numbers(cells, zeta))
+    out = {".csv": numbers, ".svg": svg(fig).encode(), ".png": buffer.getvalue()}
     plt.close(fig)
     return out
 
