@@ -280,7 +280,7 @@ def sentences(cells: Sequence[Cell | Packed]) -> dict[str, list[tuple[str, Sente
                 verdict.constant(total[z][row], late[z][row]),
             )
             for z in (0.01, 0.05, 0.1)
-            for row in rows[z]
+            for row in ("SupLinUCB", *rows[z])
         ],
         "half": [
             (

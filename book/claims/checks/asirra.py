@@ -5,94 +5,86 @@ from __future__ import annotations
 import functools
 import math
 
-import numpy as np
-
 from banditlib.paper import sweep
 from banditlib.paper.made import stored
 
 
 @functools.cache
-def _cells() -> tuple:
-    return (*stored("figure-1b"), *stored("figure-4"))
+def _judged(data: str) -> dict:
+    """The paper's sentences on the standard features, or on the weaker ones."""
+    names = ("figure-1b", "figure-4") if data == "standard" else ("asirra-weak",)
+    return sweep.sentences([cell for name in names for cell in stored(name)])
 
 
-def _curves(zeta: float) -> dict[str, np.ndarray]:
-    """Runs (runs, checkpoints) of each curve at its best grid point."""
-    out = {}
-    for row, grid in sweep.curves(_cells(), zeta).items():
-        out[row] = min(grid.values(), key=lambda runs: runs[:, -1].mean())
-    return out
+def _seen(claim: str, data: str, *words: str) -> list:
+    """What was looked at for a claim, where all the words occur in its description."""
+    found = [s for what, s in _judged(data)[claim] if all(w in what for w in words)]
+    assert found, (claim, words)
+    return found
 
 
-def _late(zeta: float) -> dict[str, float]:
-    """Regret of OFUL and DS-OFUL in the second half of the rounds, by curve."""
-    marks = np.array(_cells()[0].config["checkpoints"])
-    half = int(np.argmin(np.abs(marks - marks[-1] / 2)))
-    return {
-        row: float((runs[:, -1] - runs[:, half]).mean())
-        for row, runs in _curves(zeta).items()
-        if row.startswith("Γ")
-    }
+def _all(found: list, word: str = "reproduced") -> bool:
+    return all(sentence.verdict == word for sentence in found)
 
 
-def _final(zeta: float, row: str) -> float:
-    return float(_curves(zeta)[row][:, -1].mean())
-
-
-def figure_1b(size: str = "ci", most: float = 35) -> None:
-    """OFUL and DS-OFUL stay a hundredfold below the axis of the paper's figure."""
-    values = [runs[:, -1].mean() for row, runs in _curves(0.01).items() if row.startswith("Γ")]
-    assert len(values) == 3 and max(values) <= most
+def figure_1b(size: str = "ci", data: str = "tiny") -> None:
+    """The order and the shape on the weaker features; the magnitudes on none."""
+    for which in ("standard", "tiny"):
+        assert _all(_seen("magnitude", which, "ζ = 0.01"), "not reproduced")
+    assert _all(_seen("eventually", data)) and _all(_seen("sup", data))
 
 
 def figure_4(size: str = "ci", factor: float = 1.0) -> None:
-    totals = [max(_final(z, f"Γ = {g}") for g in (0, 0.05, 0.1)) for z in (0.5, 0.1, 0.05)]
-    assert factor * totals[0] > totals[1] * 3 and totals[1] >= totals[2]
+    """Much regret at ζ = 0.5, less at 0.1, and less at 0.05; the magnitudes on none."""
+    for data in ("standard", "tiny"):
+        top = {z: _seen("magnitude", data, f"ζ = {z:g},", "highest")[0] for z in (0.5, 0.1, 0.05)}
+        assert factor * top[0.5].interval[0] > 3 * top[0.1].interval[1]
+        assert top[0.1].interval[0] > top[0.05].interval[1]
+        assert _all(list(top.values()), "not reproduced")
 
 
-def figure_4a(size: str = "ci", zeta: float = 0.5) -> None:
-    assert all(late > 0 for late in _late(zeta).values())
+def figure_4a(size: str = "ci", claim: str = "half") -> None:
+    for data in ("standard", "tiny"):
+        assert _all(_seen(claim, data, "Γ")) and _all(_seen(claim, data, "OFUL"))
 
 
-def figure_4b(size: str = "ci", zeta: float = 0.1) -> None:
-    assert all(late <= 2 for late in _late(zeta).values())
+def figure_4b(size: str = "ci", zeta: str = "0.1", oful: str = "not reproduced") -> None:
+    """Standard features: everything flattens. Weaker ones: DS-OFUL with Γ = 0.1, not OFUL."""
+    assert _all(_seen("constant", "standard", f"ζ = {zeta},"))
+    assert _all(_seen("constant", "tiny", f"ζ = {zeta},", "Γ = 0.1"))
+    assert _all(_seen("constant", "tiny", f"ζ = {zeta},", "OFUL"), oful)
 
 
-def figure_4c(size: str = "ci", zeta: float = 0.05) -> None:
-    assert all(late <= 2 for late in _late(zeta).values())
+def figure_4c(size: str = "ci", oful: str = "not reproduced") -> None:
+    figure_4b(zeta="0.05", oful=oful)
 
 
 def eventually(size: str = "ci", data: str = "tiny") -> None:
-    """A tie on standard features; on the weaker ones selection is ahead, and more so with time."""
-    ours = sweep.curves(_cells(), 0.01)
-    total = [min(r[:, -1].mean() for r in ours[f"Γ = {g}"].values()) for g in (0, 0.05)]
-    assert max(total) <= 3
-    runs = {}
-    for cell in (*sweep.explored(), *_cells()):
-        c, p = cell.config, cell.config["policy"]
-        point = (p.get("Gamma"), p["beta"], p["lam"], c["zeta"], c["sigma"])
-        if c["data"] == data and point[1:] == (0.3, 1.0, 0.01, 0.0) and point[0] in (0, 0.05):
-            runs[point[0]] = cell.arrays["wrong"][0]
-    assert runs[0][-1] > 1.5 * runs[0.05][-1]
+    """A tie on standard features, a clear win on the weaker ones."""
+    assert _seen("eventually", "standard")[0].interval == (0.0, 0.0)
+    assert _all(_seen("eventually", data))
 
 
-def sup(size: str = "ci", factor: float = 3.0) -> None:
-    curves = _curves(0.01)
-    runs = curves["SupLinUCB"]
-    marks = np.array(_cells()[0].config["checkpoints"])
-    half = int(np.argmin(np.abs(marks - marks[-1] / 2)))
-    assert runs[:, -1].mean() >= factor * curves["Γ = 0"][:, -1].mean()
-    assert (runs[:, -1] - runs[:, half]).mean() <= 0.1 * runs[:, -1].mean()
+def sup(size: str = "ci", claim: str = "sup") -> None:
+    for data in ("standard", "tiny"):
+        assert _all(_seen(claim, data, "ζ = 0.01"))
 
 
-def constant(size: str = "ci", zetas: tuple[float, ...] = (0.01, 0.05, 0.1)) -> None:
-    for zeta in zetas:
-        assert all(late <= 2 for late in _late(zeta).values())
+def constant(size: str = "ci", curve: str = "SupLinUCB") -> None:
+    """SupLinUCB on both kinds of features; Γ = 0.05 below OFUL where OFUL's regret grows."""
+    for data in ("standard", "tiny"):
+        assert _all(_seen("constant", data, curve))
+    for zeta in (0.01, 0.05, 0.1):
+        ours, plain = (
+            _seen("constant", "tiny", f"ζ = {zeta:g},", row)[0] for row in ("Γ = 0.05", "OFUL")
+        )
+        assert ours.interval[1] < 0.5 * plain.interval[0]
 
 
 def half(size: str = "ci", ratio: float = 3.0) -> None:
-    best = min(_final(0.5, f"Γ = {g}") for g in (0, 0.05, 0.1))
-    assert best > ratio * max(_final(0.1, f"Γ = {g}") for g in (0, 0.05, 0.1))
+    for data in ("standard", "tiny"):
+        calm = max(s.interval[1] for s in _seen("constant", data, "Γ"))
+        assert min(s.interval[0] for s in _seen("half", data)) > ratio * calm
 
 
 def threshold(size: str = "ci", d: int = 512) -> None:
