@@ -306,7 +306,7 @@ def _highest(total: dict[str, NDArray[np.int64]], rows: Sequence[str]) -> str:
 
 def draw(cells: Sequence[Cell | Packed], zetas: Sequence[float]) -> Figure:
     """As the paper draws it: mean regret with standard errors, SupLinUCB on the right-hand axis."""
-    rows, across, size = {1: (1, 1, (6.4, 3.6)), 3: (1, 3, (9.6, 3.6)), 4: (2, 2, (7.6, 6.0))}[
+    rows, across, size = {1: (1, 1, (6.4, 3.6)), 3: (1, 3, (7.8, 3.1)), 4: (2, 2, (7.6, 6.0))}[
         len(zetas)
     ]
     fig, axes = plt.subplots(rows, across, figsize=size, squeeze=False)
@@ -323,12 +323,12 @@ def draw(cells: Sequence[Cell | Packed], zetas: Sequence[float]) -> Figure:
             line = ["-", "--", ":", "-."][number % 4] if color == "ds" else "-"
             ax.plot([], [], color=COLORS[color], ls=line, label=curve_name(row))
             target.plot(marks, mean, color=COLORS[color], ls=line)
-            target.fill_between(marks, mean - se, mean + se, color=COLORS[color], alpha=0.25, lw=0)
+            target.fill_between(marks, mean - se, mean + se, color=COLORS[color], alpha=0.15, lw=0)
         ax.set(title=f"ζ = {zeta:g}", xlabel="round", ylim=(0, None), xlim=(0, marks[-1]))
         right.set(ylim=(0, None))
         right.grid(False)
         right.spines["right"].set_visible(True)
-        ax.legend(fontsize=8, loc="upper left")
+        ax.legend(fontsize=7.5, loc="lower right")
     for ax in axes[:, 0]:
         ax.set_ylabel("regret (SupLinUCB: right axis)")
     return fig
