@@ -17,10 +17,10 @@ export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 TESTS := $(BIN)/python -m pytest
-QUICK := not (slow or site or browser or notebook or claims)
 REST := slow or site or browser or notebook or claims
+QUICK := not ($(REST))
 
-.PHONY: help book page test test-all check format claims figures bench serve clean lock notebooks pdf linkcheck
+.PHONY: help book page test test-rest test-all check format claims figures bench serve clean lock notebooks pdf linkcheck
 
 help:
 	@echo "make book       build the site into _build/html"
@@ -55,9 +55,11 @@ page: .venv/.book
 test: .venv/.test
 	$(TESTS) -n 2 -m "$(QUICK)" tests
 
-test-all: .venv/.test book
-	$(TESTS) -n 2 -m "$(QUICK)" tests
-	$(TESTS) -n 2 --dist loadgroup -m "$(REST)" tests
+test-all: test test-rest
+
+# What make test leaves out. Tests of one group share a browser or an environment and stay on one worker.
+test-rest: .venv/.test book
+	$(TESTS) -n 2 --dist loadgroup --durations=15 -m "$(REST)" tests
 
 check: .venv/.test
 	$(BIN)/ruff check .

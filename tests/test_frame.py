@@ -107,14 +107,17 @@ def test_environment_installs_with_pip(tmp_path):
 
 @pytest.fixture
 def tree(tmp_path):
-    for name in ("banditlib/a.py", "data/results/x.json", "data/asirra/big.npy", "notebooks/c.md"):
+    kept = "data/results/asirra/x.npz"
+    for name in ("banditlib/a.py", kept, "data/asirra/big.npy", "notebooks/c.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("one")
     (tmp_path / "requirements.txt").write_text("numpy==2.4.6\n")
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["banditlib/a.py", "data/results/x.json", "requirements.txt"])
+@pytest.mark.parametrize(
+    "name", ["banditlib/a.py", "data/results/asirra/x.npz", "requirements.txt"]
+)
 def test_cache_key_covers_package_data_and_lock(tree, name):
     before = cachekey.cache_key(tree)
     assert cachekey.cache_key(tree) == before
@@ -233,9 +236,12 @@ def test_ci_checks_tests_builds_and_looks_at_the_site():
     script = ROOT / ".ci" / "run"
     text = script.read_text("utf8")
     assert script.stat().st_mode & stat.S_IXUSR and "set -euo pipefail" in text
-    for target in ("make check", "make test", "make book"):
+    for target in ("make check", "make test", "make book", "make test-rest"):
         assert f"step {target}\n" in text
-    assert '-m "claims or (site and not browser)" tests\n' in text
+    # What CI runs in two steps is what make test-all runs in one.
+    rules = (ROOT / "Makefile").read_text("utf8")
+    assert "\ntest-all: test test-rest\n" in rules
+    assert "\nQUICK := not ($(REST))\n" in rules
 
 
 # ---- Colours

@@ -4,6 +4,7 @@ follows from it.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -29,6 +30,7 @@ POLICIES = {
 ZERO = 7e-4  # where ζ = 0 is drawn on the logarithmic axis
 
 
+@functools.cache
 def thresholds(d: int, Delta: float, arms: int = ARMS, R: float = SIGMA) -> dict[str, float]:
     r"""Where the theorems' conditions lie on the axis :math:`\zeta\sqrt d/\Delta` (L = B =
     1, δ = 0.01).

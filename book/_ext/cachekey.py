@@ -19,7 +19,8 @@ EXECUTION_SOURCES = ("banditlib", "data", "requirements.txt")
 PAGE_SOURCES = (*EXECUTION_SOURCES, "book/claims", "book/_ext")
 
 # Large downloads are described by the results made from them.
-SKIPPED = {"__pycache__", "asirra", "downloads", ".ipynb_checkpoints"}
+SKIPPED = ("data/asirra/", "data/downloads/")
+LITTER = {"__pycache__", ".ipynb_checkpoints"}
 
 
 def source_files(root: Path, sources: tuple[str, ...]) -> Iterator[Path]:
@@ -27,7 +28,9 @@ def source_files(root: Path, sources: tuple[str, ...]) -> Iterator[Path]:
     for name in sources:
         top = root / name
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
-            if path.is_file() and not SKIPPED & set(path.relative_to(root).parts[:-1]):
+            inside = path.relative_to(root)
+            left_out = LITTER & set(inside.parts) or inside.as_posix().startswith(SKIPPED)
+            if path.is_file() and not left_out:
                 yield path
 
 
