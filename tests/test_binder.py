@@ -154,11 +154,14 @@ def test_chapter_opens_as_a_notebook_with_everything_resolved(tab, lab, home, ch
 
 
 def test_cells_run(tab, lab):
+    """All cells of a chapter whose code is folded, with the command behind "Run all cells"."""
     open_chapter(tab, lab, "branch/notebooks/play.ipynb")
-    tab.locator(".jp-CodeCell .cm-content").first.click()
-    tab.keyboard.press("Shift+Enter")
-    tab.wait_for_function(
-        "() => [...window.jupyterapp.shell.currentWidget.content.model.cells]"
-        ".some(cell => cell.executionCount)",
+    tab.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+    code = (
+        "window.jupyterapp.shell.currentWidget.content.model.toJSON().cells"
+        ".filter(cell => cell.cell_type === 'code')"
     )
+    tab.wait_for_function(f"() => {code}.every(cell => cell.execution_count)")
+    outputs = tab.evaluate(f"() => {code}.flatMap(cell => cell.outputs)")
+    assert outputs and not [o for o in outputs if o["output_type"] == "error"]
     assert tab.locator(".jp-RenderedText[data-mime-type*=stderr]").count() == 0
