@@ -20,14 +20,20 @@ pytestmark = pytest.mark.browser
 WIDTHS = (320, 375, 768, 1440, 1920)
 # One worker for both: two browsers that start at the same moment have been seen to hang.
 PASSES = [pytest.param(i, marks=pytest.mark.xdist_group("browser")) for i in range(2)]
-# What a resize or a change of theme sets going is over after two frames.
-SETTLED = """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => {
-  const moving = document.getAnimations()
-    .filter(a => a.effect && a.effect.getComputedTiming().endTime < Infinity);
-  Promise.allSettled(moving.map(a => a.finished)).then(() => done(true));
-})))"""
-TYPESET = """() => !window.MathJax || !window.MathJax.startup
-  || window.MathJax.startup.promise.then(() => true)"""
+# What a resize or a change of theme sets going is over after two frames. A page that is not drawn
+# gets none and would wait for ever: then the answer is no.
+SETTLED = """() => new Promise(done => {
+  setTimeout(() => done(false), 20000);
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    const moving = document.getAnimations()
+      .filter(a => a.effect && a.effect.getComputedTiming().endTime < Infinity);
+    Promise.allSettled(moving.map(a => a.finished)).then(() => done(true));
+  }));
+})"""
+TYPESET = """() => !window.MathJax || !window.MathJax.startup || Promise.race([
+  window.MathJax.startup.promise.then(() => true),
+  new Promise(done => setTimeout(() => done(false), 180000)),
+])"""
 STICKS_OUT = """() => {
   const root = document.documentElement, limit = root.clientWidth;
   if (root.scrollWidth <= limit + 1) return [];
@@ -69,6 +75,16 @@ class Report:
     unreached: dict[int, list[str]] = field(default_factory=dict)
     theme: dict[str, str] = field(default_factory=dict)
     axe: dict[str, list[str]] = field(default_factory=dict)
+
+
+def settle(tab: Any) -> None:
+    """Wait until a page is drawn as it will stay; ask for a frame if none comes by itself."""
+    for _ in range(3):
+        if tab.evaluate(SETTLED):
+            return
+        tab.bring_to_front()
+        tab.screenshot()
+    raise AssertionError(f"{tab.url} is not drawn")
 
 
 # The rules of axe-core that depend on colours; all others read the document, which has no theme.
@@ -116,8 +132,8 @@ def visit(context: Any, address: str, page: str, schemes: tuple[str, str]) -> Re
         tab.emulate_media(color_scheme=scheme)
         if scheme == schemes[0]:
             tab.goto(f"{address}/{page}", wait_until="load")
-            tab.evaluate(TYPESET)
-        tab.evaluate(SETTLED)
+            assert tab.evaluate(TYPESET), f"{page}: formulas are not typeset in three minutes"
+        settle(tab)
         report.theme[scheme] = tab.evaluate("document.documentElement.dataset.theme")
         report.axe[scheme] = violations(tab, None if scheme == schemes[0] else COLOURS)
     report.formulas = tab.locator("span.math, div.math").count()
@@ -125,7 +141,7 @@ def visit(context: Any, address: str, page: str, schemes: tuple[str, str]) -> Re
     report.errors = tab.locator("mjx-merror, [data-mjx-error]").all_inner_texts()
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 800})
-        tab.evaluate(SETTLED)
+        settle(tab)
         report.overflow[width] = tab.evaluate(STICKS_OUT)
         report.unreached[width] = tab.evaluate(OUT_OF_REACH)
     tab.close()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import PATIENCE
-from test_pages import SETTLED, STICKS_OUT, WIDTHS, violations
+from test_pages import STICKS_OUT, WIDTHS, settle, violations
 
 from banditlib import theory
 
@@ -262,7 +262,7 @@ def test_in_use_it_stays_accessible_and_inside_the_page(page, scheme):
     assert violations(page) == []
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 800})
-        page.evaluate(SETTLED)
+        settle(page)
         assert page.evaluate(STICKS_OUT) == []
 
 

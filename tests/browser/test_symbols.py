@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PATIENCE
 from test_pages import STICKS_OUT, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
@@ -19,6 +20,7 @@ def page(browser: Any, address: str, site: Path, request: Any) -> Iterator[Any]:
     context = browser.new_context(
         viewport={"width": 1280, "height": 900}, color_scheme=request.param, has_touch=True
     )
+    context.set_default_timeout(PATIENCE)
     tab = context.new_page()
     tab.goto(f"{address}/{PAGE}")
     tab.wait_for_selector(".symbol[tabindex]")
