@@ -90,13 +90,42 @@ def use_style() -> None:
 use_style()
 
 
+def _steps(path: str) -> str:
+    """A path of straight lines in the shortest steps: relative, and along an axis by one number."""
+    if re.search(r"[^MLz\d.\s-]", path):
+        return path
+    out: list[str] = []
+    start = here = step = (0, 0)
+    for command, values in re.findall(r"([MLz])([^MLz]*)", path):
+        if command == "z":
+            out.append("z")
+            here = start
+            continue
+        x, y = (round(10 * float(v)) for v in values.split())
+        dx, dy = x - here[0], y - here[1]
+        if command == "M":
+            out.append(f"M{x / 10:g} {y / 10:g}")
+            start = (x, y)
+        elif out[-1][0] == "h" and dy == 0 and dx * step[0] > 0:
+            dx += step[0]
+            out[-1] = f"h{dx / 10:g}"
+        elif dy == 0:
+            out.append(f"h{dx / 10:g}")
+        elif dx == 0:
+            out.append(f"v{dy / 10:g}")
+        else:
+            out.append(f"l{dx / 10:g} {dy / 10:g}")
+        here, step = (x, y), (dx, dy)
+    return re.sub(r"(?<!\d)0\.", ".", "".join(out)).replace(" -", "-")
+
+
 def _shorter(attribute: re.Match[str]) -> str:
     """Coordinates to a tenth of a point, which no screen resolves, and no needless blanks."""
     name, values = attribute[1], attribute[2]
     values = re.sub(r"-?\d*\.\d{2,}", lambda number: f"{float(number[0]):.1f}", values)
+    values = re.sub(r"\.0\b", "", values)
     if name == "d":
-        values = re.sub(r"\.0\b", "", values)
-        values = re.sub(r"\s*([A-Za-z])\s*", r"\1", values).replace(" -", "-")
+        values = re.sub(r"\s*([A-Za-z])\s*", r"\1", _steps(values)).replace(" -", "-")
     return f' {name}="{values.strip()}"'
 
 
@@ -111,16 +140,20 @@ def svg(fig: Figure) -> str:
     text = text.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).replace(INK, "currentColor")
     text = re.sub(r' (d|x|y)="([^"]*)"', _shorter, text)
-    used = set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
     prefix = "f" + hashlib.sha256(text.encode()).hexdigest()[:8] + "-"
+    used = re.findall(r'(?:href="#|url\(#)([^")]+)', text)
+    names = {old: f"{prefix}{i:x}" for i, old in enumerate(dict.fromkeys(used))}
 
     def rename(match: re.Match[str]) -> str:
-        return f' id="{prefix}{match[1]}"' if match[1] in used else ""
+        return f' id="{names[match[1]]}"' if match[1] in names else ""
 
     text = re.sub(r'\s+id="([^"]+)"', rename, text)
-    text = re.sub(r'href="#([^"]+)"', rf'href="#{prefix}\1"', text)
-    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", text)
-    return re.sub(r"\n\s*", "\n", text).strip()
+    text = re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + names[m[2]], text)
+    text = re.sub(r"(style=\"[^\"]*\")", lambda m: re.sub(r"([:;]) ", r"\1", m[1]), text)
+    text = re.sub(r"\n\s*", "\n", text).strip()
+    while (flat := re.sub(r"<g>\n(<(?:path|use)[^>]*/>)\n</g>", r"\1", text)) != text:
+        text = flat  # groups of one
+    return text
 
 
 def curves_csv(curves: Iterable[tuple[str, NDArray[Any], NDArray[Any]]]) -> bytes:
