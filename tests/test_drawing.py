@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 
 import matplotlib.pyplot as plt
@@ -84,3 +85,32 @@ def test_every_reference_of_a_drawing_is_its_own():
         assert {a or b for a, b in used} == ids
         assert text.count("<g") == text.count("</g>")
     assert not own[0] & own[1]
+
+
+def test_the_points_behind_a_figure_can_be_had():
+    fig, (left, right) = plt.subplots(1, 2)
+    left.set_title("lines")
+    left.plot([0, 1], [2, 3], label="a")
+    left.scatter([5], [6])
+    left.bar([1, 2], [3, 4], label="bars")
+    left.fill_between([0, 1], [0, 0], [1, 1], label="band")
+    right.pcolormesh([0, 1, 2], [0, 1], [[7, np.nan]])
+    right.imshow([[8.0, 9.0]], extent=(0, 2, 0, 1), origin="lower")
+    found = list(csv.reader(notebook.plotted(fig).decode().splitlines()))
+    plt.close(fig)
+    assert found[0] == ["panel", "series", "x", "y", "value"]
+    assert ["lines", "a", "0", "2", ""] in found and ["lines", "a", "1", "3", ""] in found
+    assert ["lines", "2", "5", "6", ""] in found
+    assert ["lines", "bars", "2", "4", ""] in found
+    assert ["lines", "band", "1", "1", ""] in found
+    assert ["2", "1", "0.5", "0.5", "7"] in found and ["2", "1", "1.5", "0.5", "nan"] in found
+    assert ["2", "2", "1.5", "0.5", "9"] in found
+
+
+def test_a_table_comes_as_html_markdown_and_csv():
+    forms = notebook.table(["a", "b"], [["x, y", 1]])._repr_mimebundle_()
+    assert '<th scope="row">x, y</th><td>1</td>' in forms["text/html"]
+    assert forms["text/markdown"].splitlines()[-1] == "| x, y | 1 |"
+    assert forms["text/csv"] == 'a,b\n"x, y",1\n'
+    with pytest.raises(ValueError, match="a row has 1 cells, head has 2"):
+        notebook.table(["a", "b"], [["x"]])

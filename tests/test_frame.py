@@ -232,6 +232,22 @@ def test_readme_gives_the_two_commands_and_make_lists_its_targets():
         assert f"make {target}" in shown
 
 
+@pytest.mark.slow
+def test_tests_of_one_group_stay_on_one_worker(tmp_path):
+    """Browsers, environments and exports are shared within a group; side by side they collide."""
+    (tmp_path / "test_it.py").write_text(
+        "import os, pathlib, pytest\n"
+        "@pytest.mark.xdist_group('one')\n"
+        "@pytest.mark.parametrize('i', range(6))\n"
+        "def test_it(i):\n"
+        "    pathlib.Path(f'{i}.txt').write_text(os.environ['PYTEST_XDIST_WORKER'])\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len({path.read_text() for path in tmp_path.glob("*.txt")}) == 1
+
+
 def test_ci_checks_tests_builds_and_looks_at_the_site():
     script = ROOT / ".ci" / "run"
     text = script.read_text("utf8")

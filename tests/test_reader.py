@@ -148,6 +148,29 @@ def test_panels_offer_downloads_that_exist(site):
 
 
 @pytest.mark.site
+def test_every_figure_and_table_of_a_chapter_says_how_it_was_made(site):
+    """Its panel comes before the next figure or table."""
+    for page in sorted((site / "notebooks").glob("*.html")):
+        shown = soup(page).select(".bl-figure, .bl-table, details.made")
+        for here, after in zip(shown, [*shown[1:], None], strict=True):
+            if here.name != "details":
+                assert after is not None and after.name == "details", (page.name, str(here)[:300])
+
+
+@pytest.mark.site
+def test_files_behind_figures_hold_points(site):
+    found = sorted((site / "_static" / "results" / "drawn").glob("*.csv"))
+    drawn = [path for path in found if path.with_suffix(".svg").exists()]
+    assert drawn
+    for path in found:
+        assert len(path.read_text("utf8").splitlines()) > 2, path.name
+    for path in drawn:
+        assert path.read_text("utf8").startswith("panel,series,x,y,value\n")
+        assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+        assert "currentColor" not in path.with_suffix(".svg").read_text("utf8")
+
+
+@pytest.mark.site
 def test_pages_keep_within_their_budget(site):
     heavy = {}
     for page in pages(site):

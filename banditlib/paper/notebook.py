@@ -12,12 +12,15 @@ import hashlib
 import html
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -174,12 +177,66 @@ def curves_csv(curves: Iterable[tuple[str, NDArray[Any], NDArray[Any]]]) -> byte
     return text.getvalue().encode()
 
 
+def _filled(values: Any) -> NDArray[np.float64]:
+    """An array without a mask: NaN where nothing is shown."""
+    return np.asarray(np.ma.filled(np.ma.asarray(values, float), np.nan))
+
+
+def _series(ax: Axes) -> Iterator[tuple[str, NDArray[Any]]]:
+    """What `ax` shows, each with its name: points (n, 2), or values with their places (n, 3)."""
+    for line in ax.lines:
+        yield str(line.get_label()), np.asarray(line.get_xydata())
+    for item in ax.collections:
+        name = str(item.get_label())
+        if isinstance(item, QuadMesh):
+            corners = np.asarray(item.get_coordinates())
+            middles = (corners[1:, 1:] + corners[:-1, :-1]).reshape(-1, 2) / 2
+            values = _filled(item.get_array())
+            if values.size == len(middles):
+                yield name, np.column_stack([middles, values.ravel()])
+        elif isinstance(item, PathCollection):
+            yield name, _filled(item.get_offsets())
+        else:
+            for path in item.get_paths():
+                yield name, np.asarray(path.vertices)
+    for box in ax.containers:
+        if isinstance(box, BarContainer):
+            bars = [(b.get_x() + b.get_width() / 2, b.get_height()) for b in box.patches]
+            yield str(box.get_label()), np.array(bars)
+    for image in ax.images:
+        values = _filled(image.get_array())
+        if values.ndim == 2:
+            left, right, bottom, top = image.get_extent()
+            x = left + (np.arange(values.shape[1]) + 0.5) * (right - left) / values.shape[1]
+            y = bottom + (np.arange(values.shape[0]) + 0.5) * (top - bottom) / values.shape[0]
+            y = y if image.origin == "lower" else y[::-1]
+            grid = np.stack([*np.meshgrid(x, y), values], axis=-1)
+            yield str(image.get_label()), grid.reshape(-1, 3)
+
+
+def plotted(fig: Figure) -> bytes:
+    """The points that `fig` shows, as CSV: panel, series, place and, on maps, value."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["panel", "series", "x", "y", "value"])
+    for number, ax in enumerate(fig.axes, 1):
+        titles = (ax.get_title(loc=side) for side in ("left", "center", "right"))
+        panel = next(filter(None, titles), str(number))
+        for place, (name, points) in enumerate(_series(ax), 1):
+            series = f"{place}" if name.startswith("_") else name
+            for point in points:
+                shown = [f"{v:.6g}" for v in point]
+                writer.writerow([panel, series, *shown, *[""] * (3 - len(shown))])
+    return text.getvalue().encode()
+
+
 class Drawing:
-    """A finished figure: inline SVG for pages, PNG for everything else."""
+    """A finished figure: inline SVG for pages, PNG for everything else, and its points."""
 
     def __init__(self, fig: Figure, alt: str) -> None:
         self.alt = alt
         self.svg = svg(fig)
+        self.csv = plotted(fig).decode()
         buffer = io.BytesIO()
         fig.savefig(buffer, format="png", dpi=144, facecolor="white")
         self.png = buffer.getvalue()
@@ -190,6 +247,7 @@ class Drawing:
         return {
             "text/html": f'<div class="bl-figure" role="img" aria-label="{label}">{drawing}</div>',
             "image/png": self.png,
+            "text/csv": self.csv,
             "text/plain": f"[figure: {self.alt}]",
         }
 
@@ -256,7 +314,17 @@ class Table:
         self.head = [str(cell) for cell in head]
         self.rows = [[str(cell) for cell in row] for row in rows]
 
-    def _repr_html_(self) -> str:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([self.head, *self.rows])
+        return {
+            "text/html": self._html(),
+            "text/markdown": self._markdown(),
+            "text/csv": text.getvalue(),
+            "text/plain": self._markdown(),
+        }
+
+    def _html(self) -> str:
         def line(cells: Sequence[str], tag: str, scope: str) -> str:
             first = f'<{"th" if scope == "row" else tag} scope="{scope}">{html.escape(cells[0])}'
             first += "</th>"
@@ -271,7 +339,7 @@ class Table:
             f"<tbody>{body}</tbody></table></div>"
         )
 
-    def _repr_markdown_(self) -> str:
+    def _markdown(self) -> str:
         lines = [self.head, ["---"] * len(self.head), *self.rows]
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
