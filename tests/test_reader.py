@@ -152,7 +152,7 @@ def test_every_figure_and_table_of_a_chapter_says_how_it_was_made(site):
     """Its panel comes before the next figure or table."""
     for page in sorted((site / "notebooks").glob("*.html")):
         shown = soup(page).select(".bl-figure, .bl-table, details.made")
-        for here, after in zip(shown, [*shown[1:], None], strict=True):
+        for here, after in itertools.pairwise([*shown, None]):
             if here.name != "details":
                 assert after is not None and after.name == "details", (page.name, str(here)[:300])
 

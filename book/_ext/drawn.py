@@ -14,6 +14,7 @@ import html
 import os
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,8 @@ def add_panels(app: Sphinx, doctree: nodes.document) -> None:
     ]
     seconds = running_time(app, docname)
     number = 0
-    for raw, after in zip(shown, [*shown[1:], None], strict=True):
-        if not SHOWN.search(raw.astext()):
+    for raw, after in pairwise([*shown, None]):
+        if raw is None or not SHOWN.search(raw.astext()):
             continue
         number += 1
         if after is not None and 'class="made"' in after.astext():
