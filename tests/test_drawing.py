@@ -96,7 +96,7 @@ def test_the_points_behind_a_figure_can_be_had():
     left.fill_between([0, 1], [0, 0], [1, 1], label="band")
     right.pcolormesh([0, 1, 2], [0, 1], [[7, np.nan]])
     right.imshow([[8.0, 9.0]], extent=(0, 2, 0, 1), origin="lower")
-    found = list(csv.reader(notebook.plotted(fig).decode().splitlines()))
+    found = list(csv.reader(notebook.plotted(fig).splitlines()))
     plt.close(fig)
     assert found[0] == ["panel", "series", "x", "y", "value"]
     assert ["lines", "a", "0", "2", ""] in found and ["lines", "a", "1", "3", ""] in found
@@ -107,10 +107,19 @@ def test_the_points_behind_a_figure_can_be_had():
     assert ["2", "2", "1.5", "0.5", "9"] in found
 
 
+def test_a_long_line_is_thinned_between_its_ends():
+    fig, ax = plt.subplots()
+    ax.plot(np.arange(5000), np.arange(5000), label="two\nlines")
+    found = list(csv.reader(notebook.plotted(fig).splitlines()))[1:]
+    plt.close(fig)
+    assert len(found) == 1000 and {series for _, series, *_ in found} == {"two lines"}
+    assert found[0][2] == "0" and found[-1][2] == "4999"
+
+
 def test_a_table_comes_as_html_markdown_and_csv():
-    forms = notebook.table(["a", "b"], [["x, y", 1]])._repr_mimebundle_()
+    forms, behind = notebook.table(["a", "b"], [["x, y", 1]])._repr_mimebundle_()
     assert '<th scope="row">x, y</th><td>1</td>' in forms["text/html"]
     assert forms["text/markdown"].splitlines()[-1] == "| x, y | 1 |"
-    assert forms["text/csv"] == 'a,b\n"x, y",1\n'
+    assert behind["csv"] == 'a,b\n"x, y",1\n'
     with pytest.raises(ValueError, match="a row has 1 cells, head has 2"):
         notebook.table(["a", "b"], [["x"]])

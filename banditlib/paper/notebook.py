@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 
 INK = "#010203"
 
+#: What Jupyter shows, by type, and beside it the numbers behind as CSV.
+Forms = tuple[dict[str, Any], dict[str, str]]
+
 # Mid-tones: each has a contrast of at least 3:1 on white and on the dark theme's background.
 COLORS = {
     "oful": "#c8641e",
@@ -214,8 +217,11 @@ def _series(ax: Axes) -> Iterator[tuple[str, NDArray[Any]]]:
             yield str(image.get_label()), grid.reshape(-1, 3)
 
 
-def plotted(fig: Figure) -> bytes:
-    """The points that `fig` shows, as CSV: panel, series, place and, on maps, value."""
+def plotted(fig: Figure, most: int = 1000) -> str:
+    """The points that `fig` shows, as CSV: panel, series, place and, on maps, value.
+
+    Of a longer line `most` points are kept, evenly spread and with both ends.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["panel", "series", "x", "y", "value"])
@@ -223,11 +229,13 @@ def plotted(fig: Figure) -> bytes:
         titles = (ax.get_title(loc=side) for side in ("left", "center", "right"))
         panel = next(filter(None, titles), str(number))
         for place, (name, points) in enumerate(_series(ax), 1):
-            series = f"{place}" if name.startswith("_") else name
+            series = " ".join(name.split()) if not name.startswith("_") else f"{place}"
+            if points.shape[1] == 2 and len(points) > most:
+                points = points[np.linspace(0, len(points) - 1, most).round().astype(int)]
             for point in points:
                 shown = [f"{v:.6g}" for v in point]
                 writer.writerow([panel, series, *shown, *[""] * (3 - len(shown))])
-    return text.getvalue().encode()
+    return text.getvalue()
 
 
 class Drawing:
@@ -236,20 +244,20 @@ class Drawing:
     def __init__(self, fig: Figure, alt: str) -> None:
         self.alt = alt
         self.svg = svg(fig)
-        self.csv = plotted(fig).decode()
+        self.csv = plotted(fig)
         buffer = io.BytesIO()
         fig.savefig(buffer, format="png", dpi=144, facecolor="white")
         self.png = buffer.getvalue()
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Forms:
         label = html.escape(self.alt, quote=True)
         drawing = self.svg.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)
-        return {
+        forms = {
             "text/html": f'<div class="bl-figure" role="img" aria-label="{label}">{drawing}</div>',
             "image/png": self.png,
-            "text/csv": self.csv,
             "text/plain": f"[figure: {self.alt}]",
         }
+        return forms, {"csv": self.csv}
 
 
 def figure(fig: Figure, alt: str) -> Drawing:
@@ -314,15 +322,11 @@ class Table:
         self.head = [str(cell) for cell in head]
         self.rows = [[str(cell) for cell in row] for row in rows]
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Forms:
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([self.head, *self.rows])
-        return {
-            "text/html": self._html(),
-            "text/markdown": self._markdown(),
-            "text/csv": text.getvalue(),
-            "text/plain": self._markdown(),
-        }
+        forms = {"text/html": self._html(), "text/markdown": self._markdown()}
+        return forms | {"text/plain": self._markdown()}, {"csv": text.getvalue()}
 
     def _html(self) -> str:
         def line(cells: Sequence[str], tag: str, scope: str) -> str:

@@ -24,6 +24,7 @@ from sphinx.application import Sphinx
 from banditlib.paper.results import provenance
 
 SHOWN = re.compile(r'class="(bl-figure|bl-table)"')
+STORED = "; stored results that they read have panels of their own"
 FOLDER = "results/drawn"
 
 
@@ -32,14 +33,17 @@ def file_name(page: str, content: str) -> str:
     return f"{page}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
-def panel(docname: str, content: str, label: str, seconds: float | None) -> str:
-    """The folded panel for `content`, a figure or table in HTML with the name `label`."""
+def panel(docname: str, content: str, label: str, seconds: float | None, reads: bool) -> str:
+    """The folded panel for `content`, a figure or table in HTML with the name `label`.
+
+    `reads` says whether the page reads stored results.
+    """
     page = docname.rpartition("/")[2]
     kind = "figure" if "bl-figure" in content else "table"
     origin = provenance(0.0)
     facts = [
         ("Command", f"make page PAGE={docname}.md"),
-        ("Configuration and seeds", "in the cells of this page, which compute it"),
+        ("Configuration, seeds", "in the cells of this page" + (STORED if reads else "")),
         ("Commit", str(origin["commit"])[:10] + (" with local changes" if origin["dirty"] else "")),
         ("Machine", f"{origin['cpu']}, {origin['cores']} cores, {origin['blas']}"),
         ("Software", f"Python {origin['python']}, numpy {origin['numpy']}"),
@@ -69,6 +73,7 @@ def add_panels(app: Sphinx, doctree: nodes.document) -> None:
         if SHOWN.search(raw.astext()) or 'class="made"' in raw.astext()
     ]
     seconds = running_time(app, docname)
+    reads = any('class="made"' in raw.astext() for raw in shown)
     number = 0
     for raw, after in pairwise([*shown, None]):
         if raw is None or not SHOWN.search(raw.astext()):
@@ -84,7 +89,7 @@ def add_panels(app: Sphinx, doctree: nodes.document) -> None:
         ids = box.get("ids") or box.get("names") or []
         label = ids[0] if isinstance(box, nodes.figure) and ids else f"shown-{number}"
         name = f"{docname.rpartition('/')[2]}-{label.removeprefix('fig-')}"
-        new = nodes.raw("", panel(docname, raw.astext(), name, seconds), format="html")
+        new = nodes.raw("", panel(docname, raw.astext(), name, seconds, reads), format="html")
         if isinstance(box, nodes.figure):
             box.parent.insert(box.parent.index(box) + 1, new)
         else:
@@ -110,8 +115,8 @@ def outputs(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             for output in cell.get("outputs", []):
                 forms = output.get("data", {})
                 text = forms.get("text/html", "")
-                if SHOWN.search(text) and "text/csv" in forms:
-                    yield file_name(Path(record.uri).stem, text), forms
+                if SHOWN.search(text) and "csv" in output["metadata"]:
+                    yield file_name(Path(record.uri).stem, text), forms | output["metadata"]
 
 
 def write_files(app: Sphinx, error: Exception | None) -> None:
@@ -122,7 +127,7 @@ def write_files(app: Sphinx, error: Exception | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     old = set(os.listdir(folder))
     for name, forms in outputs(Path(app.config.nb_execution_cache_path)):
-        contents = {".csv": forms["text/csv"].encode()}
+        contents = {".csv": forms["csv"].encode()}
         if "image/png" in forms:
             drawing = re.search(r"<svg.*</svg>", forms["text/html"], re.DOTALL)
             assert drawing is not None
