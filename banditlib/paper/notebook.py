@@ -7,6 +7,7 @@ travels along for readers of plain notebooks.
 
 from __future__ import annotations
 
+import copy
 import csv
 import hashlib
 import html
@@ -249,11 +250,19 @@ class Drawing:
         fig.savefig(buffer, format="png", dpi=144, facecolor="white")
         self.png = buffer.getvalue()
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Forms:
-        label = html.escape(self.alt, quote=True)
+        label = html.escape(alt, quote=True)
         drawing = self.svg.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)
+        self.html = f'<div class="bl-figure" role="img" aria-label="{label}">{drawing}</div>'
+
+    def inside(self, start: str, end: str) -> Drawing:
+        """The same drawing between two pieces of HTML."""
+        other = copy.copy(self)
+        other.html = start + self.html + end
+        return other
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Forms:
         forms = {
-            "text/html": f'<div class="bl-figure" role="img" aria-label="{label}">{drawing}</div>',
+            "text/html": self.html,
             "image/png": self.png,
             "text/plain": f"[figure: {self.alt}]",
         }
