@@ -134,9 +134,10 @@ def write_files(app: Sphinx, error: Exception | None) -> None:
             contents[".svg"] = drawing[0].replace("currentColor", "#1d2126").encode()
             contents[".png"] = base64.b64decode(forms["image/png"])
         for suffix, content in contents.items():
-            if name + suffix not in old:
-                (folder / (name + suffix)).write_bytes(content)
-            old.discard(name + suffix)
+            path = folder / (name + suffix)
+            if path.name not in old or path.read_bytes() != content:
+                path.write_bytes(content)
+            old.discard(path.name)
     for left in old:
         (folder / left).unlink()
 
