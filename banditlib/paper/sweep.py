@@ -15,6 +15,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -304,33 +305,53 @@ def _highest(total: dict[str, NDArray[np.int64]], rows: Sequence[str]) -> str:
     return max(rows, key=lambda row: total[row].mean())
 
 
+#: Colour and line of each curve, the same in every figure.
+STYLES = {
+    "Γ = 0": ("oful", "-"),
+    "SupLinUCB": ("sup", "-"),
+    "Γ = 0.01": ("ds", ":"),
+    "Γ = 0.05": ("ds", "-"),
+    "Γ = 0.1": ("ds", "--"),
+}
+
+
+def one_legend(fig: Figure) -> None:
+    """A legend below all panels, with every curve once."""
+    found: dict[str, Artist] = {}
+    for ax in fig.axes:
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    names = sorted(found)
+    fig.legend([found[name] for name in names], names, loc="outside lower center", ncols=len(names))
+
+
 def draw(cells: Sequence[Cell | Packed], zetas: Sequence[float]) -> Figure:
     """As the paper draws it: mean regret with standard errors, SupLinUCB on the right-hand axis."""
-    rows, across, size = {1: (1, 1, (6.4, 3.6)), 3: (1, 3, (7.8, 3.1)), 4: (2, 2, (7.6, 6.0))}[
+    rows, across, size = {1: (1, 1, (6.4, 3.6)), 3: (1, 3, (7.8, 3.2)), 4: (2, 2, (7.6, 6.0))}[
         len(zetas)
     ]
     fig, axes = plt.subplots(rows, across, figsize=size, squeeze=False)
     for ax, zeta in zip(axes.flat, zetas, strict=True):
         right = ax.twinx()
         marks = next(np.array(c.config["checkpoints"]) for c in cells if c.config["zeta"] == zeta)
-        for number, (row, grid) in enumerate(sorted(curves(cells, zeta).items())):
+        for row, grid in sorted(curves(cells, zeta).items()):
             runs = best(grid)[1]
-            target, color = (right, "sup") if row == "SupLinUCB" else (ax, "ds")
-            if row == "Γ = 0":
-                color = "oful"
+            target = right if row == "SupLinUCB" else ax
+            color, line = STYLES[row]
             mean = runs.mean(axis=0)
             se = runs.std(axis=0, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else 0 * mean
-            line = ["-", "--", ":", "-."][number % 4] if color == "ds" else "-"
-            ax.plot([], [], color=COLORS[color], ls=line, label=curve_name(row))
-            target.plot(marks, mean, color=COLORS[color], ls=line)
-            target.fill_between(marks, mean - se, mean + se, color=COLORS[color], alpha=0.15, lw=0)
-        ax.set(title=f"ζ = {zeta:g}", xlabel="round", ylim=(0, None), xlim=(0, marks[-1]))
+            x = marks / 1e6
+            target.plot(x, mean, color=COLORS[color], ls=line, label=curve_name(row))
+            target.fill_between(x, mean - se, mean + se, color=COLORS[color], alpha=0.15, lw=0)
+        ax.set(title=f"ζ = {zeta:g}", ylim=(0, None), xlim=(0, marks[-1] / 1e6))
         right.set(ylim=(0, None))
         right.grid(False)
         right.spines["right"].set_visible(True)
-        ax.legend(fontsize=7.5, loc="lower right")
+    for ax in axes[-1]:
+        ax.set_xlabel("rounds (millions)")
     for ax in axes[:, 0]:
         ax.set_ylabel("regret (SupLinUCB: right axis)")
+    one_legend(fig)
     return fig
 
 

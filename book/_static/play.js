@@ -375,24 +375,31 @@
       const shown = data.curves.filter((c) =>
         Object.entries(selects).every(([key, select]) => c[key] === "any" || String(c[key]) === select.value),
       );
-      const top = Math.max(1e-9, ...shown.flatMap((c) => (c.low && bands.checked ? [...c[stat.value], ...c.high] : c[stat.value])));
-      const low = scale.value === "log" ? Math.max(1, top / 1e4) : 0;
+      const most = Math.max(1e-9, ...shown.flatMap((c) => (c.low && bands.checked ? [...c[stat.value], ...c.high] : c[stat.value])));
+      // Round numbers: steps of 1, 2 or 5 times a power of ten, or powers of ten.
+      const unit = 10 ** Math.floor(Math.log10(most / 4));
+      const step = [1, 2, 5, 10].find((k) => 5 * k * unit >= most) * unit;
+      const tall = scale.value === "log" ? Math.ceil(Math.log10(most)) : Math.ceil(most / step);
+      const top = scale.value === "log" ? 10 ** tall : tall * step;
+      const low = scale.value === "log" ? 10 ** Math.max(0, tall - 4) : 0;
       const fx = (k) => box.left + ((box.right - box.left) * k) / data.rounds.at(-1);
       const fy = (v) => {
         const share = scale.value === "log" ? log(Math.max(v, low) / low) / log(top / low) : v / top;
         return box.bottom - (box.bottom - box.top) * share;
       };
-      const ticks = [0, 0.25, 0.5, 0.75, 1].map((s) => (scale.value === "log" ? low * (top / low) ** s : top * s));
+      const ticks = scale.value === "log"
+        ? Array.from({ length: Math.round(Math.log10(top / low)) + 1 }, (_, i) => low * 10 ** i)
+        : Array.from({ length: tall + 1 }, (_, i) => i * step);
       chart.replaceChildren(
         svg("path", { d: `M${box.left} ${box.bottom}H${box.right}M${box.left} ${box.bottom}V${box.top}`, class: "play-axis" }),
         ...ticks.flatMap((v) => [
           svg("path", { d: `M${box.left} ${fy(v)}H${box.right}`, class: "play-grid" }),
-          svg("text", { x: box.left - 6, y: fy(v) + 4, "text-anchor": "end" }, String(Math.round(v))),
+          svg("text", { x: box.left - 6, y: fy(v) + 4, "text-anchor": "end" }, Number(v.toPrecision(6)).toLocaleString("en-GB")),
         ]),
         ...[0, 0.5, 1].map((s) =>
           svg("text", { x: fx(s * data.rounds.at(-1)), y: box.bottom + 18, "text-anchor": "middle" }, (s * data.rounds.at(-1)).toLocaleString("en-GB")),
         ),
-        svg("text", { x: box.left, y: box.bottom + 40 }, "round"),
+        svg("text", { x: (box.left + box.right) / 2, y: box.bottom + 42, "text-anchor": "middle" }, "round"),
         ...shown.flatMap((c) => {
           const points = c[stat.value].map((v, i) => `${fx(data.rounds[i]).toFixed(1)} ${fy(v).toFixed(1)}`);
           const band = c.low && bands.checked
@@ -406,7 +413,7 @@
         }),
         ...shown.map((c, i) => svg("g", {},
           svg("path", { d: `M598 ${24 + 24 * i}h26`, stroke: c.color, "stroke-width": 2.5, "stroke-dasharray": c.dash || "none" }),
-          svg("text", { x: 626, y: 28 + 24 * i }, c.name))),
+          svg("text", { x: 630, y: 28 + 24 * i }, c.name))),
       );
       const head = html("tr", {}, ...["algorithm", "final mean", "final median", "runs on a wrong arm", "runs"].map((t) => html("th", { scope: "col" }, t)));
       const rows = shown.map((c) => html("tr", {}, html("th", { scope: "row" }, c.name),
