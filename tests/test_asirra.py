@@ -157,6 +157,28 @@ def test_digits_ship_with_a_package():
     assert digits.dim == 64 and len(digits.good) + len(digits.bad) == 1797
 
 
+def test_without_scikit_learn_only_the_small_size_is_missing(monkeypatch, tmp_path):
+    from banditlib.paper import sweep, table_2
+
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    monkeypatch.setattr(asirra, "find", lambda *_: None)
+    sweep.pool.cache_clear()
+    for family, cells in (
+        (sweep.FAMILY, lambda scale: sweep.panel_cells("figure-1b", scale)),
+        (table_2.FAMILY, table_2._cells),
+    ):
+        assert "pip install scikit-learn" in family.unavailable(cells("smoke")[0])
+        assert "banditlib data asirra" in family.unavailable(cells("full")[0])
+
+
+def test_other_features_than_those_of_the_stored_results_are_refused(monkeypatch, features):
+    monkeypatch.setattr(asirra, "load", lambda *_: features)
+    found = features.digest()
+    assert asirra.known("standard", found) is features
+    with pytest.raises(FeaturesError, match=f"digest is {found[:16]}, expected {'0' * 16}"):
+        asirra.known("standard", "0" * 16)
+
+
 # ---- images -------------------------------------------------------------------------------------
 
 PIL = pytest.importorskip("PIL.Image", reason="Pillow is not installed")

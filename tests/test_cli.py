@@ -166,7 +166,7 @@ def test_missing_data_is_code_4_by_name_and_left_out_otherwise(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     family = experiments.Family(
-        "other", fake.run, unavailable=lambda: "Run `banditlib data asirra` first."
+        "other", fake.run, unavailable=lambda config: "Run `banditlib data asirra` first."
     )
     item = experiments.Experiment("other", "", family, fake.cells, fake.render)
     monkeypatch.setitem(experiments._REGISTRY, "other", item)

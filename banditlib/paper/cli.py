@@ -275,7 +275,7 @@ def _reproduce(options: argparse.Namespace) -> int:
         _need_gpu()
     skipped = 0
     for item in chosen:
-        reason = item.family.unavailable()
+        reason = item.family.unavailable(item.cells(options.scale)[0])
         if reason is None:
             _one(item, options)
         elif options.names:
@@ -490,11 +490,11 @@ def _check_packs(packs: Sequence[Path]) -> list[Packed] | None:
 def _check_sample(
     family: Family, stored: list[Packed], options: argparse.Namespace, rng: random.Random
 ) -> bool:
-    reason = family.unavailable()
+    short = [cell for cell in stored if family.seconds(cell.config) <= options.limit]
+    reason = family.unavailable(short[0].config) if short else None
     if reason is not None:
         print(f"{family.name}: no cell can be re-run here. {reason}")
         return True
-    short = [cell for cell in stored if family.seconds(cell.config) <= options.limit]
     good = True
     for cell in rng.sample(short, min(options.sample, len(short))):
         start = time.perf_counter()

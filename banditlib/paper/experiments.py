@@ -60,7 +60,7 @@ class Family:
     label
         A few words for one cell.
     unavailable
-        None, or a sentence that says what is missing here and how to get it.
+        None, or a sentence that says what a cell needs that is missing here, and how to get it.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Family:
     thin: Callable[[Cell], Arrays] = lambda cell: cell.arrays
     part: Callable[[Config], str] = lambda config: "cells"
     label: Callable[[Config], str] = lambda config: str(config.get("policy", ""))
-    unavailable: Callable[[], str | None] = lambda: None
+    unavailable: Callable[[Config], str | None] = lambda config: None
 
 
 @dataclass(frozen=True)

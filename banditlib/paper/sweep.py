@@ -46,8 +46,6 @@ PANELS: dict[str, dict[float, tuple[float, ...]]] = {
 WEAK = ("tiny", "one-sided")
 #: (β, λ) of least regret on the standard features, of all curves but one that nearly ties.
 PICK = (0.1, 1.0)
-#: First digits of `Features.digest` of the features that the stored results were computed from.
-DIGESTS = {"standard": "5e322050a2fe60fa", "tiny": "fb823d1ae0d90034", "digits": "7747511926ba9fda"}
 
 
 def checkpoints(rounds: int) -> list[int]:
@@ -80,7 +78,7 @@ def cell(
     return cell_config(
         "asirra",
         data=data,
-        digest=DIGESTS[data],
+        digest=asirra.DIGESTS[data],
         rule=rule,
         zeta=zeta,
         sigma=sigma,
@@ -131,16 +129,14 @@ def panel_cells(name: str, scale: str) -> list[Config]:
 def pool(data: str, digest: str, rule: str, zeta: float, sigma: float) -> bl.problems.Pool:
     """The pool of a cell; `NotAvailable` where its features are not at hand."""
     try:
-        features = asirra.digits() if data == "digits" else asirra.load(data)
-        found = asirra.pool(features, zeta, rule)
+        found = asirra.pool(asirra.known(data, digest), zeta, rule)
     except asirra.FeaturesError as error:
         raise NotAvailable(f"{error}.") from None
-    if features.digest()[: len(digest)] != digest:
-        raise NotAvailable(
-            f"The {data} features found here are not those of the stored results: their digest is "
-            f"{features.digest()[:16]}, expected {digest}."
-        )
     return bl.problems.Pool(found.good, found.bad, sigma=sigma, label=f"{data} {rule} {zeta:g}")
+
+
+def pool_of(config: Config) -> bl.problems.Pool:
+    return pool(*(config[k] for k in ("data", "digest", "rule", "zeta", "sigma")))
 
 
 def policy_of(policy: Config) -> bl.Policy:
@@ -153,7 +149,7 @@ def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
 
 
 def _one(config: Config, backend: str) -> Arrays:
-    problem = pool(*(config[k] for k in ("data", "digest", "rule", "zeta", "sigma")))
+    problem = pool_of(config)
     result = bl.simulate(
         problem,
         policy_of(config["policy"]),
@@ -176,12 +172,12 @@ def seconds(config: Config) -> float:
     return 60.0 * config["rounds"] / ROUNDS
 
 
-def unavailable() -> str | None:
-    """Smoke scale needs scikit-learn's digits only; the rest is checked when a cell is run."""
+def unavailable(config: Config) -> str | None:
+    """Why a cell cannot be run here: its features are not at hand, or are others."""
     try:
-        import sklearn  # noqa: F401
-    except ImportError:
-        return "It needs scikit-learn for its smoke scale: pip install scikit-learn."
+        pool_of(config)
+    except NotAvailable as error:
+        return str(error)
     return None
 
 

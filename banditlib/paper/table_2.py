@@ -64,37 +64,33 @@ def _run(configs: Sequence[Config], backend: str) -> list[Arrays]:
 
 def _features(config: Config) -> asirra.Features:
     try:
-        features = asirra.digits() if config["data"] == "digits" else asirra.load(config["data"])
+        return asirra.known(config["data"], config["digest"])
     except asirra.FeaturesError as error:
-        raise NotAvailable(str(error)) from None
-    if features.digest()[:16] != config["digest"]:
-        raise NotAvailable(
-            f"the {config['data']} features found here are not those of the stored results "
-            f"(digest {features.digest()[:16]}, expected {config['digest']})"
-        )
-    return features
+        raise NotAvailable(f"{error}.") from None
+
+
+def _unavailable(config: Config) -> str | None:
+    try:
+        _features(config)
+    except NotAvailable as error:
+        return str(error)
+    return None
 
 
 def _cells(scale: str) -> list[Config]:
     return [
         cell_config("table-2", data=data, digest=digest, zetas=list(ZETAS))
-        for data, digest in DIGESTS.items()
+        for data, digest in asirra.DIGESTS.items()
         if scale == "full" or data == "digits"
     ]
 
-
-#: First digits of `Features.digest` of the features that the stored results were computed from.
-DIGESTS = {
-    "standard": "5e322050a2fe60fa",
-    "tiny": "fb823d1ae0d90034",
-    "digits": "7747511926ba9fda",
-}
 
 FAMILY = Family(
     name="table-2",
     run=_run,
     seconds=lambda config: 3.0,
     label=lambda config: str(config["data"]),
+    unavailable=_unavailable,
 )
 
 
