@@ -229,6 +229,15 @@ def test_stored_files_are_small() -> None:
     assert sum(p.stat().st_size for p in files) < 10 * 10**6
 
 
+def test_every_row_has_the_whole_grid_and_as_many_runs() -> None:
+    for name, rows in table_1.readings(table_1.load()).items():
+        assert {row: len(points) for row, points in rows.items()} == {
+            row: len(synthetic.grid(row)) for row in synthetic.ROWS
+        }, name
+        sizes = {runs.regret.size for points in rows.values() for runs in points.values()}
+        assert len(sizes) == 1, (name, sizes)
+
+
 def test_a_sample_of_stored_cells_comes_out_again() -> None:
     cells = [c for c in table_1.load() if synthetic.seconds(c.config) < 0.5]
     rng = np.random.default_rng()
@@ -236,11 +245,3 @@ def test_a_sample_of_stored_cells_comes_out_again() -> None:
         cell = cells[index]
         again = synthetic.run([cell.config], "numpy")[0]
         assert results.checksum(cell.config, again) == cell.whole, cell.config
-
-
-def test_lsw_goes_on_where_it_was_best() -> None:
-    """What `LSW_POINTS` says of itself."""
-    found = table_1.readings(table_1.load())
-    for name in ("instance 0", "eight instances", "interval"):
-        means = {p: runs.regret[0].mean() for p, runs in found[name]["lsw"].items()}
-        assert len(means) == 9 and min(means, key=means.__getitem__) in synthetic.LSW_POINTS

@@ -142,7 +142,6 @@ def eight_instances(instances: int) -> list[Block]:
     return [((i, i + 8), (0, 1)) for i in range(0, instances, 8)]
 
 
-FAST_ROWS = tuple(row for row in ROWS if row != "lsw")
 LONG_ROUNDS = 200_000
 LONG_MARKS = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 150_000, 199_000, 200_000)
 LONG_POLICIES = {
@@ -183,35 +182,15 @@ def paper_cells() -> list[Config]:
     ]
 
 
-#: LSW costs five times as much as any other row.  It goes on to the settling size at the point that
-#: was its best at the paper's size whenever the gap was 0.18, and at (3, 1); the other rows go on
-#: with the whole grid.
-LSW_POINTS = ((3.0, 1.0), (3.0, 10.0))
-
-
-def settling(kind: str, where: Sequence[Block], lsw: bool) -> list[Config]:
-    """The grid points that go on, of LSW or of all other rows, on some blocks."""
-    if not lsw:
-        return blocks(kind, FAST_ROWS, where)
-    return [c for c in blocks(kind, ("lsw",), where) if _point(c) in LSW_POINTS]
-
-
-def _point(config: Config) -> tuple[float, float]:
-    return config["policy"]["beta"], config["policy"]["lam"]
-
-
 def full_cells() -> list[Config]:
-    """The size that settles it, the most wanted first."""
-    controls = ("no misspecification", "any gap", "interval")
-    settled = [("gap", one_instance(200)), ("gap", instance_by_instance(1, 64))]
-    settled += [(kind, eight_instances(200)) for kind in controls]
-    wanted = [
-        *paper_cells(),
-        *(c for kind, where in settled for c in settling(kind, where, lsw=False)),
-        *(c for c in long_cells() if c["policy"]["name"] != "LSW"),
-        *(c for kind, where in settled for c in settling(kind, where, lsw=True)),
-        *(c for c in long_cells() if c["policy"]["name"] == "LSW"),
-    ]
+    """The size that settles it, the most wanted first; LSW, the most expensive row, last."""
+    wanted = blocks("gap", ROWS, one_instance(200))
+    wanted += blocks("gap", ROWS, instance_by_instance(1, 64))
+    for kind in ("no misspecification", "any gap", "interval"):
+        wanted += blocks(kind, ROWS, eight_instances(200))
+    wanted += long_cells()
+    wanted.sort(key=lambda c: c["policy"]["name"] == "LSW")
+    wanted = paper_cells() + wanted
     return list({key(config): config for config in wanted}.values())
 
 
