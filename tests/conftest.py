@@ -7,7 +7,7 @@ import functools
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,19 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parents[1]
 IN_CI = os.environ.get("CI", "") == "true"
+
+# The head of a chapter.
+FRONT = """---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  display_name: Python 3
+  language: python
+  name: python3
+---
+"""
 
 FLAGS = [
     "--no-sandbox",
@@ -91,3 +104,23 @@ def browser(chromium: str) -> Iterator[Any]:
         running = play.chromium.launch(executable_path=chromium, args=FLAGS)
         yield running
         running.close()
+
+
+@pytest.fixture
+def visit(browser: Any, address: str, site: Path) -> Iterator[Callable[[str, str], Any]]:
+    """Open a page of the site and wait for what a script puts there; errors go to `faults`."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
+
+    def go(name: str, selector: str) -> Any:
+        if not (site / f"{name}.html").exists():
+            pytest.skip(f"the built site has no {name}")
+        tab = context.new_page()
+        tab.faults = []
+        tab.on("pageerror", lambda error: tab.faults.append(str(error)))
+        tab.goto(f"{address}/{name}.html")
+        tab.wait_for_selector(selector)
+        return tab
+
+    yield go
+    context.close()

@@ -252,6 +252,20 @@ def exact_values(play, arm, upto, learns=None):
     return np.array(means), np.array(widths)
 
 
+def stretch_at(play, start, size):
+    """The `size` rounds after `start`, with a first guess."""
+    stretch = Stretch(
+        play._states(start + size),
+        play.contexts[start : start + size],
+        np.arange(start + 1, start + 1 + size),
+        lambda at, which: play._rewards(start + at, which),
+        play._certify,
+        play._choose,
+    )
+    stretch._guess()
+    return stretch
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_enclosures_hold_and_tighten(seed):
     """Every interval contains the value it stands for, at each order of the series."""
@@ -259,15 +273,7 @@ def test_enclosures_hold_and_tighten(seed):
     play = lane(bl.OFUL(1.0, 1.0), clusters(seed, 8, 40, 40), rounds=400, seed=seed)
     play.gram_block(300)
     size = 20
-    stretch = Stretch(
-        play._states(300 + size),
-        play.contexts[300 : 300 + size],
-        np.arange(301, 301 + size),
-        lambda at, which: play._rewards(300 + at, which),
-        play._certify,
-        play._choose,
-    )
-    stretch._guess()
+    stretch = stretch_at(play, 300, size)
     arm = rng.integers(0, 2, size)  # any guess will do
     stretch.lessons = [stretch._lesson(0, arm, np.ones(size, bool))]
     m, w = exact_values(play, arm, size)
@@ -294,15 +300,7 @@ def test_enclosures_hold_when_the_guess_changes(seed):
     play = lane(bl.OFUL(1.0, 1.0), clusters(seed, 8, 40, 40), rounds=600, seed=seed)
     play.gram_block(400)
     size = 60
-    stretch = Stretch(
-        play._states(400 + size),
-        play.contexts[400 : 400 + size],
-        np.arange(401, 401 + size),
-        lambda at, which: play._rewards(400 + at, which),
-        play._certify,
-        play._choose,
-    )
-    stretch._guess()
+    stretch = stretch_at(play, 400, size)
     todo, both_arms = np.arange(size), np.ones((size, 2), bool)
     arm, learns = rng.integers(0, 2, size), rng.random(size) < 0.8
     for _ in range(3):

@@ -9,24 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import FRONT, ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book"))
 
-import build  # noqa: E402
+import build
 
 CHAPTERS = sorted((ROOT / "notebooks").glob("*.md"))
-FRONT = """---
-jupytext:
-  text_representation:
-    extension: .md
-    format_name: myst
-kernelspec:
-  display_name: Python 3
-  language: python
-  name: python3
----
-"""
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ALLOWED = {
     "banditlib", "numpy", "scipy", "matplotlib", "mpmath", "flint", "IPython", "sklearn",

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from conftest import FRONT, ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "book" / "_ext"))
 
-import cachekey  # noqa: E402
+import cachekey
 
 CONFIG = yaml.safe_load((ROOT / "_config.yml").read_text("utf8"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
@@ -387,16 +387,9 @@ def test_interrupted_installation_is_completed(folder):
 # ---- Builds of a small copy
 
 
-TINY = """---
-jupytext:
-  text_representation:
-    extension: .md
-    format_name: myst
-kernelspec:
-  display_name: Python 3
-  language: python
-  name: python3
----
+TINY = (
+    FRONT
+    + """\
 (ch-tiny)=
 # A tiny chapter
 
@@ -406,6 +399,7 @@ The paper prints {paper}`405.4`, we chose {setting}`8`, and {cite:t}`chu2011cont
 print("ran", 6 * 7)
 ```
 """
+)
 
 
 def small_copy(target: Path, cell: str = "", repository: str = "") -> Path:

@@ -33,6 +33,19 @@ class NotAvailable(Exception):
     """Something an experiment needs is not on this machine; the message says how to get it."""
 
 
+def lacks(need: Callable[[Config], object]) -> Callable[[Config], str | None]:
+    """For `Family.unavailable`: what `need` says when it raises `NotAvailable`."""
+
+    def told(config: Config) -> str | None:
+        try:
+            need(config)
+        except NotAvailable as error:
+            return str(error)
+        return None
+
+    return told
+
+
 def _one_by_one(configs: list[Config]) -> list[list[Config]]:
     return [[config] for config in configs]
 

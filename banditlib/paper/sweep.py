@@ -27,6 +27,7 @@ from banditlib.paper.experiments import (
     NotAvailable,
     Rendered,
     cell_config,
+    lacks,
     register,
     results_folder,
 )
@@ -172,15 +173,6 @@ def seconds(config: Config) -> float:
     return 60.0 * config["rounds"] / ROUNDS
 
 
-def unavailable(config: Config) -> str | None:
-    """Why a cell cannot be run here: its features are not at hand, or are others."""
-    try:
-        pool_of(config)
-    except NotAvailable as error:
-        return str(error)
-    return None
-
-
 def label(config: Config) -> str:
     policy = ", ".join(f"{k}={v}" for k, v in config["policy"].items() if k != "name")
     where = f"ζ={config['zeta']:g} run {config['trials'][0]}"
@@ -193,7 +185,7 @@ FAMILY = Family(
     seconds=seconds,
     part=lambda config: f"{config['data']}-{config['rule']}-{config['zeta']:g}",
     label=label,
-    unavailable=unavailable,
+    unavailable=lacks(pool_of),
 )
 
 

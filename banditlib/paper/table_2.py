@@ -20,6 +20,7 @@ from banditlib.paper.experiments import (
     NotAvailable,
     Rendered,
     cell_config,
+    lacks,
     register,
 )
 from banditlib.paper.results import Arrays, Cell, Config
@@ -69,14 +70,6 @@ def _features(config: Config) -> asirra.Features:
         raise NotAvailable(f"{error}.") from None
 
 
-def _unavailable(config: Config) -> str | None:
-    try:
-        _features(config)
-    except NotAvailable as error:
-        return str(error)
-    return None
-
-
 def _cells(scale: str) -> list[Config]:
     return [
         cell_config("table-2", data=data, digest=digest, zetas=list(ZETAS))
@@ -90,7 +83,7 @@ FAMILY = Family(
     run=_run,
     seconds=lambda config: 3.0,
     label=lambda config: str(config["data"]),
-    unavailable=_unavailable,
+    unavailable=lacks(_features),
 )
 
 

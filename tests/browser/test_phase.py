@@ -5,25 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE
 from test_pages import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 
 @pytest.fixture
-def page(browser, address, site: Path):
-    if not (site / "notebooks" / "interplay.html").exists():
-        pytest.skip("the built site has no phase map")
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE)
-    tab = context.new_page()
-    tab.faults = []
-    tab.on("pageerror", lambda error: tab.faults.append(str(error)))
-    tab.goto(f"{address}/notebooks/interplay.html")
-    tab.wait_for_selector("[data-phase] .phase-grid td")
-    yield tab
-    context.close()
+def page(visit):
+    return visit("notebooks/interplay", "[data-phase] .phase-grid td")
 
 
 def test_arrow_keys_move_the_choice_and_the_text_follows(page):

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PATIENCE
 from test_pages import STICKS_OUT, WIDTHS, settle, violations
 
 from banditlib import theory
@@ -25,16 +24,8 @@ CASES: list[dict[str, float]] = [
 
 
 @pytest.fixture
-def page(browser, address, site: Path):
-    if not (site / "notebooks" / "play.html").exists():
-        pytest.skip("the built site has no page to play with")
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    context.set_default_timeout(PATIENCE)
-    tab = context.new_page()
-    tab.goto(f"{address}/notebooks/play.html")
-    tab.wait_for_selector("[data-play=watch] button")
-    yield tab
-    context.close()
+def page(visit):
+    return visit("notebooks/play", "[data-play=watch] button")
 
 
 # ---- DS-OFUL in the plane
