@@ -185,13 +185,11 @@ def measure(repeats: int = 5, rounds: int = 10_000) -> dict[str, Any]:
         for row, policy in policies.items():
             loop[row].append(_seconds(partial(trajectory, policy, problem, noise)))
             engine[row].append(_engine_seconds(problem, policy, rounds))
-    printed = _printed_lsw(problem, rounds)
     return {
         "rounds": rounds,
         "loop": loop,
         "engine": engine,
         "engine lanes": 72,
-        "lsw as printed, extrapolated": printed,
         "provenance": results.provenance(time.perf_counter() - begin),
     }
 
@@ -213,15 +211,6 @@ def _engine_seconds(problem: Any, policy: dict[str, Any], rounds: int) -> float:
         lambda: bl.simulate(problem, ready, rounds, lanes, checkpoints=10, progress=False)
     )
     return round(taken / lanes, 5)
-
-
-def _printed_lsw(problem: Any, rounds: int, at: int = 300) -> float:
-    """Seconds of the printed sum over past rounds, from one round with `at` terms."""
-    rng = np.random.default_rng(0)
-    history = problem.X[rng.integers(0, problem.arms, at)]
-    V = np.linalg.inv(np.eye(problem.dim) + history.T @ history)
-    each = _seconds(lambda: lsw_history(problem.X, V, history)) / at
-    return round(each * rounds * (rounds - 1) / 2, 1)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -79,7 +79,7 @@ def cell(
     return cell_config(
         "asirra",
         data=data,
-        digest=asirra.DIGESTS[data],
+        digest=asirra.digest(data),
         rule=rule,
         zeta=zeta,
         sigma=sigma,

@@ -432,7 +432,7 @@ register(
         family=FAMILY,
         cells=cells,
         render=_table,
-        seconds={"smoke": 5, "paper": 60, "full": 1000},
+        seconds={"smoke": 5, "paper": 60, "full": 1500},
     )
 )
 register(

@@ -30,7 +30,7 @@ CLASS = {
 }
 GLYPH = {"holds": "✓", "holds with repair": "↻", "false as stated": "✗", "not testable here": "–"}
 SEVERITY_TITLE = {
-    "false": "False as stated",
+    "false": "Serious: the statement itself is false",
     "gap": "Gaps in a proof",
     "constant": "Wrong constants",
     "typo": "Slips of the pen",

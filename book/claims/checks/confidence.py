@@ -307,12 +307,14 @@ def eq_rev3(size: str = "ci", power: int = 1) -> None:
 
 
 def final_l620(size: str = "ci", power: float = 0.5) -> None:
-    """The bias is Bλ^½ (it is 1 for λ = B⁻²); Bλ^(−½), as displayed, is violated at λ = 4."""
-    if size and power == 0.5:
-        found = counter_final_l620()
-        assert found["error"] > found["printed bound"] and found["error"] <= found["repaired bound"]
-        assert found["printed bias at lam = 1/25, B = 5"] > 24.99
+    """The bias is Bλ^½, all of the error without data, and 1 for λ = B⁻². The displayed Bλ^(−½) is
+    then B²: true and too large.
+    """
     rng = np.random.default_rng(5)
+    for B in (1.0, 2.0, 5.0):
+        lam = B**-2
+        assert abs(B * lam**power - 1) < 1e-12, "the bias of the lemma"
+        assert np.isclose(B * lam**-0.5, B**2), "the bias as displayed"
     for lam, B in product((0.04, 1.0, 4.0, 100.0), (1.0, 5.0)):
         for n in (0, 1, 4, 40):
             X = rng.normal(size=(n, 3))
@@ -321,21 +323,7 @@ def final_l620(size: str = "ci", power: float = 0.5) -> None:
             U = lam * np.eye(3) + X.T @ X
             error = np.linalg.solve(U, X.T @ (X @ theta)) - theta  # no noise, no misspecification
             assert np.sqrt(error @ U @ error) <= B * lam**power * (1 + 1e-12)
-
-
-def counter_final_l620() -> dict[str, float]:
-    """No data yet, no noise, no misspecification, λ = 4: the display is a quarter of the error."""
-    import math
-
-    lam, B, theta, x = 4.0, 1.0, 1.0, 1.0  # dimension one
-    theta_k = 0.0  # ridge estimate without data
-    width = abs(x) / math.sqrt(lam)  # ‖x‖ in the norm of U⁻¹ = 1/λ
-    return {
-        "error": abs(x * (theta_k - theta)),
-        "printed bound": B * lam**-0.5 * width,
-        "repaired bound": B * lam**0.5 * width,
-        "printed bias at lam = 1/25, B = 5": 5 * (1 / 25) ** -0.5,
-    }
+            assert n or np.isclose(np.sqrt(error @ U @ error), B * lam**power)
 
 
 def _errors(

@@ -176,7 +176,7 @@ def aux_level_status(size: str = "ci", threshold: float = 1.0) -> None:
 
 
 def text_l208_levels(size: str = "ci", ratio: float = 2.0) -> None:
-    """With one arm a round, level l is DS-OFUL's selection (Γ = 2⁻ˡ) on what lower levels skip."""
+    """With one arm a round, level l is DS-OFUL's selection (Γ = 2⁻ˡ) on what is passed up."""
     K = 600 if size == "ci" else 6000
     sets = contexts(np.random.default_rng(4), K, N=1)
     run = Reference(2, lambda l: 1.0)
