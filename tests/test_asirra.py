@@ -177,6 +177,19 @@ def test_other_features_than_those_of_the_stored_results_are_refused(monkeypatch
     assert asirra.known("standard", found) is features
     with pytest.raises(FeaturesError, match=f"digest is {found[:16]}, expected {'0' * 16}"):
         asirra.known("standard", "0" * 16)
+    assert not asirra.is_known("standard")
+
+
+def test_own_features_make_cells_of_their_own(monkeypatch, features):
+    from banditlib.paper import sweep
+
+    monkeypatch.setattr(asirra, "load", lambda *_: features)
+    stored = sweep.panel_cells("figure-1b", "full")[0]
+    monkeypatch.setenv(asirra.OWN, "1")
+    own = sweep.panel_cells("figure-1b", "full")[0]
+    assert stored["digest"] == asirra.DIGESTS["standard"] != own["digest"]
+    assert own == stored | {"digest": features.digest()[:16]}
+    assert sweep.panel_cells("figure-1b", "smoke")[0]["digest"] == asirra.DIGESTS["digits"]
 
 
 # ---- images -------------------------------------------------------------------------------------

@@ -30,6 +30,13 @@ def test_every_label_of_the_paper_has_a_row():
     assert sorted(set(LABELS) - {row.id for row in ROWS}) == []
 
 
+def test_every_row_is_shown_on_its_page():
+    for row in ROWS:
+        page = (ROOT / f"{row.anchor.partition('#')[0]}.md").read_text("utf8")
+        shown = re.search(rf"^`{{3,}}\{{verdict\}} {re.escape(row.id)}$", page, re.MULTILINE)
+        assert shown, (row.id, row.anchor)
+
+
 def test_the_committed_labels_are_the_papers():
     if not PAPER.exists():
         pytest.skip("the paper's source is not beside the project")
