@@ -183,7 +183,8 @@ def test_other_features_than_those_of_the_stored_results_are_refused(monkeypatch
 def test_own_features_make_cells_of_their_own(monkeypatch, features):
     from banditlib.paper import sweep
 
-    monkeypatch.setattr(asirra, "load", lambda *_: features)
+    monkeypatch.setattr(asirra, "find", lambda *_: Path("own.npz"))
+    monkeypatch.setattr(asirra, "read", lambda _: features)
     stored = sweep.panel_cells("figure-1b", "full")[0]
     monkeypatch.setenv(asirra.OWN, "1")
     own = sweep.panel_cells("figure-1b", "full")[0]

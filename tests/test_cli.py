@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -168,13 +169,26 @@ def test_missing_data_is_code_4_by_name_and_left_out_otherwise(
     family = experiments.Family(
         "other", fake.run, unavailable=lambda config: "Run `banditlib data asirra` first."
     )
-    item = experiments.Experiment("other", "", family, fake.cells, fake.render)
+    cells = [experiments.cell_config("other", seed=7, number=0, size=10)]
+    item = experiments.Experiment("other", "", family, lambda scale: cells, fake.render)
     monkeypatch.setitem(experiments._REGISTRY, "other", item)
     assert cli.main(["reproduce", "other", "--out", str(tmp_path)]) == cli.MISSING
     assert "banditlib data asirra" in capsys.readouterr().err
     words = ["reproduce", "--scale", "smoke", "--workers", "1", "--out", str(tmp_path)]
     assert cli.main(words) == cli.OK
     assert "left out" in capsys.readouterr().out
+
+
+def test_what_is_complete_needs_nothing_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells that are there are drawn also where the data behind them are not."""
+    assert reproduce(tmp_path) == cli.OK
+    item = experiments._REGISTRY["fake"]
+    family = dataclasses.replace(item.family, unavailable=lambda config: "No data.")
+    monkeypatch.setitem(experiments._REGISTRY, "fake", dataclasses.replace(item, family=family))
+    assert reproduce(tmp_path) == cli.OK
+    assert "nothing to do" in capsys.readouterr().out
 
 
 def test_unreachable_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

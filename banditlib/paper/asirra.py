@@ -6,6 +6,7 @@ How images become feature vectors is the business of :mod:`banditlib.paper.visio
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -195,7 +196,14 @@ def digest(data: str) -> str:
     """What marks the cells of the features `data`: the digest of the stored results' features, or,
     where ``$BANDITLIB_ASIRRA_OWN`` is set, that of the features on this machine.
     """
-    return load(data).digest()[:16] if os.environ.get(OWN) and data in FILES else DIGESTS[data]
+    found = find(data) if os.environ.get(OWN) and data in FILES else None
+    return DIGESTS[data] if found is None else _own_digest(found)
+
+
+@functools.cache
+def _own_digest(path: Path) -> str:
+    """Read and digest a file of features once, not for every cell."""
+    return read(path).digest()[:16]
 
 
 def digits() -> Features:

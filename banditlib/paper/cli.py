@@ -275,12 +275,11 @@ def _reproduce(options: argparse.Namespace) -> int:
         _need_gpu()
     skipped = 0
     for item in chosen:
-        reason = item.family.unavailable(item.cells(options.scale)[0])
-        if reason is None:
+        try:
             _one(item, options)
-        elif options.names:
-            raise CommandError(f"{item.name}: {reason}", MISSING)
-        else:
+        except experiments.NotAvailable as reason:
+            if options.names:
+                raise CommandError(f"{item.name}: {reason}", MISSING) from None
             skipped += 1
             print(f"{item.name}: left out. {reason}")
     return MISSING if skipped == len(chosen) else OK
@@ -303,6 +302,8 @@ def _one(item: Experiment, options: argparse.Namespace) -> None:
     missing = store.missing(configs)
     start = time.perf_counter()
     if missing:
+        if (reason := item.family.unavailable(missing[0])) is not None:
+            raise experiments.NotAvailable(reason)
         print(f"{item.name}: {len(missing)} of {len(configs)} cells to compute.", flush=True)
         _compute(item, missing, store, options)
     cells = _collect(configs, store, item, options)
@@ -491,12 +492,11 @@ def _check_sample(
     family: Family, stored: list[Packed], options: argparse.Namespace, rng: random.Random
 ) -> bool:
     short = [cell for cell in stored if family.seconds(cell.config) <= options.limit]
-    reason = family.unavailable(short[0].config) if short else None
-    if reason is not None:
-        print(f"{family.name}: no cell can be re-run here. {reason}")
-        return True
     good = True
     for cell in rng.sample(short, min(options.sample, len(short))):
+        if (reason := family.unavailable(cell.config)) is not None:
+            print(f"  {family.label(cell.config)}: not re-run. {reason}", flush=True)
+            continue
         start = time.perf_counter()
         again = run.compute(family.run, [cell.config], "numpy")[0]
         same = again.checksum == cell.whole and _equal(family.thin(again), cell.arrays)

@@ -88,6 +88,6 @@ def half(size: str = "ci", ratio: float = 3.0) -> None:
 
 
 def threshold(size: str = "ci", d: int = 512) -> None:
-    """0.05 and 0.1 are above Δ/√d too; 2ζ reaches Δ = 1 at 0.5 only."""
-    assert 1 / math.sqrt(d) < 0.05
-    assert [zeta for zeta in (0.01, 0.05, 0.1, 0.5) if 2 * zeta >= 1] == [0.5]
+    """0.05 and 0.1 are above Δ/√d too and go well; 2ζ reaches Δ = 1 where the runs fail, at 0.5."""
+    assert 1.0 / math.sqrt(d) < 0.05
+    half()
