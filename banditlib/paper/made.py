@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from banditlib.paper import experiments
@@ -32,6 +32,17 @@ def rendered(name: str, scale: str = "full", folder: Path | None = None) -> expe
     cells = stored(name, scale, folder)
     item = experiments.registry()[name]
     return item.render(cells, scale) if cells else {}  # type: ignore[arg-type]
+
+
+def panel(
+    title: str, facts: Iterable[tuple[str, str]], links: Sequence[str], more: str = ""
+) -> str:
+    """A folded panel in HTML: pairs of term and text, links to downloads, and what `more` adds."""
+    told = "".join(f"<dt>{html.escape(a)}</dt><dd>{html.escape(b)}</dd>" for a, b in facts)
+    if links:
+        told += f"<dt>Download</dt><dd>{' · '.join(links)}</dd>"
+    title = html.escape(title)
+    return f'<details class="made"><summary>{title}</summary><dl>{told}</dl>{more}</details>'
 
 
 class Made:
@@ -76,21 +87,14 @@ class Made:
         ]
 
     def _repr_html_(self) -> str:
-        facts = "".join(
-            f"<dt>{html.escape(term)}</dt><dd>{html.escape(text)}</dd>"
-            for term, text in self.facts()
-        )
         config = html.escape(json.dumps(self.cells[0].config, indent=1, ensure_ascii=False))
-        links = " · ".join(
+        links = [
             f'<a href="{DOWNLOADS}/{self.name}{suffix}" download>{_label(suffix)}</a>'
             for suffix in self.downloads
-        )
-        extra = f"<dt>Download</dt><dd>{links}</dd>" if links else ""
-        return (
-            f'<details class="made"><summary>How {html.escape(self.name)} was made</summary>'
-            f"<dl>{facts}{extra}</dl><p>Configuration and seeds of its first cell:</p>"
-            f'<pre tabindex="0">{config}</pre></details>'
-        )
+        ]
+        seeds = "<p>Configuration and seeds of its first cell:</p>"
+        more = f'{seeds}<pre tabindex="0">{config}</pre>'
+        return panel(f"How {self.name} was made", self.facts(), links, more)
 
     def __repr__(self) -> str:
         return "\n".join(f"{term}: {text}" for term, text in self.facts())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import os
 import re
 from collections.abc import Iterator
@@ -21,11 +20,12 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from banditlib.paper import made
 from banditlib.paper.results import provenance
 
 SHOWN = re.compile(r'class="(bl-figure|bl-table)"')
 STORED = "; stored results that they read have panels of their own"
-FOLDER = "results/drawn"
+FOLDER = "drawn"
 
 
 def file_name(page: str, content: str) -> str:
@@ -50,16 +50,12 @@ def panel(docname: str, content: str, label: str, seconds: float | None, reads: 
         ("Computing time", "not recorded" if seconds is None else f"{seconds:.0f} s, whole page"),
     ]
     suffixes = ("csv", "png", "svg") if kind == "figure" else ("csv",)
-    stem = f"../_static/{FOLDER}/{file_name(page, content)}"
-    links = " · ".join(
+    stem = f"{made.DOWNLOADS}/{FOLDER}/{file_name(page, content)}"
+    links = [
         f'<a href="{stem}.{suffix}" download="{label}.{suffix}">{suffix.upper()}</a>'
         for suffix in suffixes
-    )
-    told = "".join(f"<dt>{term}</dt><dd>{html.escape(text)}</dd>" for term, text in facts)
-    return (
-        f'<details class="made"><summary>How this {kind} was made</summary>'
-        f"<dl>{told}<dt>Download</dt><dd>{links}</dd></dl></details>"
-    )
+    ]
+    return made.panel(f"How this {kind} was made", facts, links)
 
 
 def add_panels(app: Sphinx, doctree: nodes.document) -> None:
@@ -123,7 +119,7 @@ def write_files(app: Sphinx, error: Exception | None) -> None:
     """Put the files that the panels link to into the site, and take away older ones."""
     if error or app.builder.format != "html":
         return
-    folder = Path(app.outdir) / "_static" / FOLDER
+    folder = Path(app.outdir) / "_static" / "results" / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     old = set(os.listdir(folder))
     for name, forms in outputs(Path(app.config.nb_execution_cache_path)):
