@@ -12,14 +12,17 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DSOFUL", "LSW", "OFUL", "UCB", "Agent", "Policy", "RobustLinear", "Run", "SupLinUCB", "View",
-    "grid", "load", "problems", "simulate", "theory",
+    "asirra", "grid", "load", "problems", "simulate", "theory",
 ]  # fmt: skip
 
 
+_LATER = {"asirra": "banditlib.paper.asirra", "theory": "banditlib.theory"}
+
+
 def __getattr__(name: str) -> ModuleType:
-    """Import ``banditlib.theory`` on first use."""
-    if name == "theory":
+    """Import ``banditlib.asirra`` and ``banditlib.theory`` on first use."""
+    if name in _LATER:
         import importlib
 
-        return importlib.import_module("banditlib.theory")
+        return importlib.import_module(_LATER[name])
     raise AttributeError(f"module 'banditlib' has no attribute {name!r}")

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import banditlib
 from banditlib.paper import asirra, sweep, vision
 from banditlib.paper.asirra import FeaturesError
 from banditlib.paper.made import stored
@@ -49,7 +50,7 @@ def save(path: Path, **changes) -> Path:
 
 
 def test_vectors_come_back_with_norm_one(tmp_path):
-    loaded = asirra.load(path=save(tmp_path / "f.npz"))
+    loaded = banditlib.asirra.load(path=save(tmp_path / "f.npz"))
     assert np.allclose(np.linalg.norm(loaded.good, axis=1), 1, atol=1e-15)
     assert loaded.meta == {"preprocessing": "none"}
     assert loaded.good.dtype == np.float64 and loaded.dim == 4
@@ -92,6 +93,8 @@ def test_the_variable_comes_before_the_folders(tmp_path, monkeypatch):
     monkeypatch.setenv(asirra.VARIABLE, str(tmp_path))
     save(tmp_path / asirra.FILES["tiny"])
     assert asirra.find("tiny") == tmp_path / asirra.FILES["tiny"]
+    assert asirra.find("tiny", path=tmp_path) == tmp_path / asirra.FILES["tiny"]
+    assert asirra.find(path=tmp_path / "other.npz") == tmp_path / "other.npz"
 
 
 def test_absence_explains_itself(tmp_path, monkeypatch):

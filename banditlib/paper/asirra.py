@@ -134,10 +134,13 @@ def read(path: str | Path) -> Features:
 def find(preprocess: str = "standard", path: str | Path | None = None) -> Path | None:
     """Where the features are: `path`, $BANDITLIB_ASIRRA, data/asirra, ../shared/data/asirra."""
     if preprocess not in FILES:
-        raise FeaturesError(f"preprocess is {preprocess!r}, expected one of {', '.join(FILES)}")
-    if path is not None:
-        return Path(path)
+        raise FeaturesError(
+            f"preprocess is {preprocess!r}, expected one of {', '.join(FILES)}; "
+            "a file is given as path=..."
+        )
     name = FILES[preprocess]
+    if path is not None:
+        return Path(path) / name if Path(path).is_dir() else Path(path)
     places = [
         Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None,
         Path.cwd() / "data" / "asirra",
@@ -154,7 +157,7 @@ def find(preprocess: str = "standard", path: str | Path | None = None) -> Path |
 def load(preprocess: str = "standard", path: str | Path | None = None) -> Features:
     """Load Asirra features, or explain how to get them.
 
-    Looked for in this order: `path`; the file or folder named by ``$BANDITLIB_ASIRRA``;
+    Looked for in this order: the file or folder `path`; the one that ``$BANDITLIB_ASIRRA`` names;
     ``data/asirra/``; ``../shared/data/asirra/``.
     """
     found = find(preprocess, path)
