@@ -20,7 +20,7 @@ import banditlib
 from banditlib.paper import asirra, sweep, vision
 from banditlib.paper.asirra import FeaturesError
 from banditlib.paper.made import stored
-from banditlib.paper.results import Cell
+from banditlib.paper.results import Cell, key
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "asirra"
 
@@ -535,3 +535,31 @@ def test_the_papers_sentences_on_made_up_runs():
     reverse = words(lambda zeta, row: 0 if zeta == 0.5 else total(zeta, row) // 2)
     assert reverse["constant"] == reverse["half"] == {"not reproduced"}
     assert reverse["sup"] == {"reproduced", "not reproduced"}  # higher, but not constant
+
+
+# ---- the stored sweep ---------------------------------------------------------------------------
+
+
+def test_every_run_of_the_figures_is_stored():
+    for name in sweep.PANELS:
+        wanted = {key(config) for config in sweep.panel_cells(name, "full")}
+        assert {key(cell.config) for cell in stored(name)} == wanted
+
+
+def test_the_pick_is_what_the_grid_says():
+    cells = stored("figure-1b") + stored("figure-4")
+    excess = []
+    for zeta in sweep.AXES:
+        for grid in sweep.curves(cells, zeta).values():
+            least = sweep.best(grid)[1][:, -1].mean()
+            excess.append(grid[sweep.PICK][:, -1].mean() / least - 1)
+    assert sum(more > 0 for more in excess) == 1
+    assert max(excess) < 0.02
+
+
+def test_sentences_at_one_grid_point_look_at_no_other():
+    cells = stored("figure-1b") + stored("figure-4")
+    point = (1.0, 3.0)
+    there = [c for c in cells if (c.config["policy"]["beta"], c.config["policy"]["lam"]) == point]
+    assert sweep.sentences(cells, point) == sweep.sentences(there)
+    assert sweep.sentences(cells, point) != sweep.sentences(cells)
