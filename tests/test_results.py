@@ -228,7 +228,13 @@ def start(command: list[str], out: Path, quiet: bool = False, **env: str) -> sub
         stderr=where,
         text=True,
         start_new_session=True,
+        preexec_fn=hears_interrupts,
     )
+
+
+def hears_interrupts() -> None:
+    """Undo what a shell does to the jobs it puts into the background: it makes them deaf."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")
