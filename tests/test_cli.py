@@ -273,6 +273,14 @@ def test_verify_accepts_what_was_published(
     assert verify(stored) == cli.OK
     said = capsys.readouterr().out
     assert said.count("identical") == 6 and "All stored results match" in said
+    assert "not re-run" not in said
+
+
+def test_verify_says_what_it_leaves_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = published(tmp_path)
+    assert cli.main(["verify", "--results", str(stored), "--limit", "0"]) == cli.OK
+    said = capsys.readouterr().out
+    assert "identical" not in said and "cells take longer than 0 s and are not re-run" in said
 
 
 def test_verify_notices_damage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
