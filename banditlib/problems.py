@@ -344,8 +344,10 @@ def lower_bound(
     for name, arm, value in (("i", i, Delta), ("j", j, 2 * Delta)):
         if arm is None and name == "j":
             continue
-        if integer(name, arm, 0) >= len(X) or (name == "j" and arm == i):
-            raise ValueError(f"{name}: expected another arm below {len(X)}, got {arm!r}")
+        if integer(name, arm, 0) >= len(X):
+            raise ValueError(f"{name}: expected an arm below {len(X)}, got {arm!r}")
+        if name == "j" and arm == i:
+            raise ValueError(f"i, j: expected two different arms, got {i!r} for both")
         reward[arm] = value
     theta = X.T @ reward
     return FixedArms(X, reward, theta=theta, label=f"lower bound ({i}, {j})")

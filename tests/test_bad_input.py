@@ -162,6 +162,11 @@ def test_junk_is_accepted_or_named(target, data):
         assert re.search(rf"(^|\W){re.escape(name)}\b", str(error)), (name, value, error)
 
 
+def test_the_two_arms_that_pay_must_differ():
+    with pytest.raises(ValueError, match="i, j: expected two different arms, got 1 for both"):
+        bl.problems.lower_bound(9, 4, 0.2, i=1)
+
+
 @given(st.one_of(junk, st.floats(allow_nan=True)))
 @settings(max_examples=60, deadline=None)
 def test_rewards(value):
