@@ -20,7 +20,7 @@ TESTS := $(BIN)/python -m pytest
 REST := slow or site or browser or notebook or claims
 QUICK := not ($(REST))
 
-.PHONY: help book page test test-rest test-all check format claims figures bench serve clean lock notebooks pdf linkcheck
+.PHONY: help book page live test test-rest test-all check format claims mutants figures bench serve clean lock notebooks pdf offline linkcheck attacks verify-all verify-slice
 
 help:
 	@echo "make book       build the site into _build/html"
@@ -30,32 +30,42 @@ help:
 	@echo "make format     format the code, cells of chapters included"
 	@echo "make page PAGE=notebooks/model.md   build one page"
 	@echo "make claims     check every row of the ledger (ID=lm:finite for one)"
+	@echo "make mutants    change every formula of the ledger: its check must fail"
 	@echo "make figures    run the experiments at a small size and draw the figures"
 	@echo "make bench      measure rounds per second"
+	@echo "make verify-all re-run every stored cell and compare: hours, resumed where it stopped"
+	@echo "make attacks    the tests that try many bad inputs, at their full counts"
 	@echo "make serve      build and serve the site on port $(PORT)"
+	@echo "make live       fetch Python for the page: chapters then run where they are read (needs npm)"
 	@echo "make notebooks  plain notebooks for Colab into _build/notebooks"
 	@echo "make pdf        the whole book as one PDF, _build/book.pdf (needs Chromium)"
+	@echo "make offline    the whole site as one file to unpack and read anywhere, _build/book.zip"
 	@echo "make clean      remove what was built (keeps .venv)"
 
-.venv/.book: requirements.txt pyproject.toml .ci/venv
-	@PYTHON="$(PYTHON)" sh .ci/venv "paper,book"
+.venv/.book: requirements.txt .ci/tools.txt pyproject.toml .ci/venv
+	@PYTHON="$(PYTHON)" sh .ci/venv requirements.txt
 	@touch $@
 
-.venv/.test: requirements.txt pyproject.toml .ci/venv
-	@PYTHON="$(PYTHON)" sh .ci/venv "paper,book,test,cluster"
+.venv/.test: requirements.txt requirements-test.txt .ci/tools.txt pyproject.toml .ci/venv
+	@PYTHON="$(PYTHON)" sh .ci/venv requirements.txt requirements-test.txt
 	@touch .venv/.book $@
 
 book: .venv/.book
-	@$(BIN)/python book/build.py
+	@$(BIN)/python -m book.build
 
 page: .venv/.book
 	@test -n "$(PAGE)" || { echo "make page: say which, such as make page PAGE=notebooks/model.md"; exit 2; }
-	@$(BIN)/python book/build.py "$(PAGE)"
+	@$(BIN)/python -m book.build "$(PAGE)"
 
 test: .venv/.test
 	$(TESTS) -n 2 -m "$(QUICK)" tests
 
-test-all: test test-rest
+# Both halves, with the lines of the package that they run; floors are in pyproject.toml.
+COVER := --cov=banditlib --cov-report=
+test-all: .venv/.test book
+	$(TESTS) -n 2 $(COVER) -m "$(QUICK)" tests
+	$(TESTS) -n 2 $(COVER) --cov-append --dist loadgroup --durations=15 -m "$(REST)" tests
+	$(BIN)/python .ci/floors.py
 
 # What make test leaves out. Tests of one group share a browser or an environment and stay on one worker.
 test-rest: .venv/.test book
@@ -65,9 +75,10 @@ check: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/repo/test_imports.py
 	$(BIN)/codespell
 	$(BIN)/python .ci/chapters.py
-	$(BIN)/python book/typed_numbers.py
+	$(BIN)/python -m book.typed_numbers
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
 
@@ -76,7 +87,11 @@ format: .venv/.test
 	$(BIN)/python .ci/chapters.py --fix
 
 claims: .venv/.test
-	$(BIN)/python book/claims $(ID)
+	$(BIN)/python -m book.claims $(ID)
+
+# Every change of every formula that a check touches; what was tried before is remembered in _build.
+mutants: .venv/.test
+	$(BIN)/python -m book.claims --mutants $(ID)
 
 figures: .venv/.book
 	$(BIN)/banditlib reproduce --scale smoke
@@ -85,21 +100,41 @@ figures: .venv/.book
 bench: .venv/.book
 	$(BIN)/banditlib bench
 
+# Pyodide and the wheels with which chapters run in the page; the next make book uses them.
+live: .venv/.book
+	$(BIN)/python -m book.extensions.live_files
+
+# Their figures are written to tests/attacks.json.
+attacks: .venv/.test
+	BANDITLIB_ATTACKS=full $(TESTS) -m attack tests
+
+# Stored cells computed again and compared: all of them (hours; goes on where it stopped), or a slice.
+verify-all: .venv/.book
+	$(BIN)/banditlib verify --all
+
+verify-slice: .venv/.book
+	@test -n "$(SLICE)" || { echo "make verify-slice: say which, such as make verify-slice SLICE=3/26"; exit 2; }
+	$(BIN)/banditlib verify --all --slice "$(SLICE)"
+
 serve: book
 	@echo "the book is at http://localhost:$(PORT)/"
-	$(BIN)/python -m http.server --directory _build/html $(PORT)
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
 
 notebooks: .venv/.test
-	$(BIN)/python book/build.py --notebooks
+	$(BIN)/python -m book.build --notebooks
 
 pdf: .venv/.test book
-	$(BIN)/python book/pdf.py
+	$(BIN)/python -m book.pdf
+
+offline: book
+	rm -f _build/book.zip
+	$(BIN)/python -m zipfile -c _build/book.zip _build/html
 
 linkcheck: .venv/.book
-	$(BIN)/python book/build.py --linkcheck
+	$(BIN)/python -m book.build --linkcheck
 
 lock: .venv/.test
 	$(BIN)/python .ci/lock.py
 
 clean:
-	rm -rf _build out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf _build out .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

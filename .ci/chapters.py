@@ -3,9 +3,9 @@
     python .ci/chapters.py          # complain
     python .ci/chapters.py --fix    # format the cells in place, then complain about the rest
 
-In cells imports come where they are needed, a bare expression shows its value, loops and small
-functions are written the short way, and a long sentence that describes a figure stays on one line;
-the rest of the project's rules apply.
+A page has room for 80 columns of code, so the cells have at most that many. In cells imports come
+where they are needed, a bare expression shows its value, loops and small functions are written the
+short way; the rest of the project's rules apply.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RUFF = [sys.executable, "-m", "ruff"]
-IGNORED = "E402,E501,E731,B007,B018,B905"
+COLUMNS = "line-length = 80"
+IGNORED = "E402,E731,B007,B018,B905"
 MARK = "# %% cell {}\n"
 CELL = re.compile(
     r"(?P<head>^```\{code-cell\}[^\n]*\n(?:---\n.*?\n---\n|(?::[^\n]*\n)+)?\n?)(?P<code>.*?)(?P<tail>^```$)",
@@ -46,7 +47,7 @@ def main() -> int:
         files = {path: Path(folder) / f"{path.stem}.py" for path in chapters}
         for path, file in files.items():
             file.write_text(joined(path.read_text("utf8")), "utf8")
-        config = ["--config", str(ROOT / "pyproject.toml")]
+        config = ["--config", str(ROOT / "pyproject.toml"), "--config", COLUMNS]
         if "--fix" in sys.argv:
             subprocess.run([*RUFF, "check", "--fix-only", "-q", *config, folder], check=False)
             subprocess.run([*RUFF, "format", "-q", *config, folder], check=True)

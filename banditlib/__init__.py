@@ -3,26 +3,45 @@
 from types import ModuleType
 
 from banditlib import problems
-from banditlib.agent import Agent, load
-from banditlib.policies import DSOFUL, LSW, OFUL, UCB, Policy, RobustLinear, SupLinUCB, grid
-from banditlib.ridge import View
-from banditlib.simulate import Run, simulate
+from banditlib.agent import Agent
+from banditlib.agent_file import load
+from banditlib.diagnose import diagnose
+from banditlib.policies import (
+    DSOFUL,
+    LSW,
+    OFUL,
+    UCB,
+    LayeredDSOFUL,
+    LinearTS,
+    PhasedElimination,
+    Policy,
+    RobustLinear,
+    SupLinUCB,
+    WeightedOFUL,
+    grid,
+)
+from banditlib.replay import Log, replay
+from banditlib.run import Run
+from banditlib.simulate import simulate
+from banditlib.view import View
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DSOFUL", "LSW", "OFUL", "UCB", "Agent", "Policy", "RobustLinear", "Run", "SupLinUCB", "View",
-    "asirra", "grid", "load", "problems", "simulate", "theory",
+    "DSOFUL", "LSW", "OFUL", "UCB", "Agent", "LayeredDSOFUL", "LinearTS", "Log",
+    "PhasedElimination", "Policy", "RobustLinear", "Run", "SupLinUCB", "View", "WeightedOFUL",
+    "diagnose", "grid", "load", "problems", "replay", "simulate", "theory",
 ]  # fmt: skip
 
 
-_LATER = {"asirra": "banditlib.paper.asirra", "theory": "banditlib.theory"}
+def __dir__() -> list[str]:
+    """All public names, ``theory`` among them, which is imported on first use."""
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Import ``banditlib.asirra`` and ``banditlib.theory`` on first use."""
-    if name in _LATER:
-        import importlib
+    if name == "theory":
+        import banditlib.theory
 
-        return importlib.import_module(_LATER[name])
+        return banditlib.theory
     raise AttributeError(f"module 'banditlib' has no attribute {name!r}")

@@ -32,7 +32,7 @@ class BackendError(RuntimeError):
 
 
 def namespace(name: str = "numpy") -> ModuleType:
-    """Array-API namespace called ``name``: "numpy", "cupy", "torch" or "array_api_strict".
+    """Array-API namespace called ``name``: "numpy", "cupy", "torch", "dpnp" or "array_api_strict".
 
     CuPy is accepted only where a GPU answers: the package imports without one and fails at the
     first array.
@@ -43,19 +43,19 @@ def namespace(name: str = "numpy") -> ModuleType:
         return NUMPY
     if name == "cupy":
         return _cupy()
-    if name in ("torch", "array_api_strict"):
+    if name in ("torch", "dpnp", "array_api_strict"):
         module = "array_api_compat.torch" if name == "torch" else name
         try:
             return importlib.import_module(module)
         except ImportError as error:
             raise BackendError(f"backend={name!r} needs the package {name}: {error}") from error
     raise ValueError(
-        f"backend: expected 'numpy', 'cupy', 'torch' or 'array_api_strict', got {name!r}"
+        f"backend: expected 'numpy', 'cupy', 'torch', 'dpnp' or 'array_api_strict', got {name!r}"
     )
 
 
 def _cupy() -> ModuleType:
-    extra = "pip install 'banditlib[gpu-cuda12]' (or gpu-cuda13, to match the driver)"
+    extra = "in the clone pip install -e '.[gpu-cuda12]' (or gpu-cuda13, to match the driver)"
     try:
         import cupy
     except ImportError as error:
@@ -87,6 +87,8 @@ def to_numpy(values: Any) -> np.ndarray:
         return values
     if hasattr(values, "get") and type(values).__module__.startswith("cupy"):
         return values.get()
+    if hasattr(values, "asnumpy"):  # dpnp
+        return values.asnumpy()
     if hasattr(values, "detach"):
         return values.detach().cpu().numpy()
     if type(values).__module__.startswith("array_api_strict"):
@@ -102,6 +104,8 @@ def row_starts(xp: ModuleType, rows: int, size: int) -> Array:
 
 def pick(values: Array, index: Array, xp: ModuleType) -> Array:
     """``values[..., index]`` row by row: values (..., M), index (...), result (...)."""
+    if values.ndim == 1:
+        return values[index]
     size = values.shape[-1]
     if index.ndim == 1:
         return xp.reshape(values, (-1,))[row_starts(xp, index.shape[0], size) + index]
@@ -119,7 +123,8 @@ def first_true(mask: Array, xp: ModuleType) -> Array:
 def put(target: Array, rows: Array, values: Array, xp: ModuleType) -> Array:
     """``target[rows] = values`` along the first axis, rows distinct; returns the array to use.
 
-    Scatters in place where the library can, else picks the new row through a one-hot mask.
+    Scatters in place where the library can, else picks the new row through a one-hot mask: the
+    standard has no assignment by an array of integers, and ``array_api_extra.at`` adds none.
     """
     if not is_array_api_strict_namespace(xp):
         target[rows] = values
@@ -131,9 +136,12 @@ def put(target: Array, rows: Array, values: Array, xp: ModuleType) -> Array:
 
 
 def free_memory(xp: ModuleType) -> int | None:
-    """Bytes free on the GPU that ``xp`` computes on, None if it computes on the host."""
+    """Bytes free on the GPU that ``xp`` computes on, None if it computes on the host.
+
+    What CuPy's pool keeps of arrays that are gone counts as free: it hands it out again.
+    """
     if not is_cupy_namespace(xp):
         return None
     import cupy
 
-    return int(cupy.cuda.Device().mem_info[0])
+    return int(cupy.cuda.Device().mem_info[0]) + int(cupy.get_default_memory_pool().free_bytes())

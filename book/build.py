@@ -2,11 +2,11 @@
 
 Usage::
 
-    python book/build.py                        # the whole book, strictly, into _build/html
-    python book/build.py notebooks/model.md     # one page, into _build/page/model/_build/html
-    python book/build.py --execute              # run the chapters only, two at a time
-    python book/build.py --notebooks            # plain notebooks for Colab, into _build/notebooks
-    python book/build.py --linkcheck            # ask every outside link whether it is still there
+    python -m book.build                        # the whole book, strictly, into _build/html
+    python -m book.build notebooks/model.md     # one page, into _build/page/model/_build/html
+    python -m book.build --execute              # run the chapters only, two at a time
+    python -m book.build --notebooks            # plain notebooks for Colab, into _build/notebooks
+    python -m book.build --linkcheck            # ask every outside link whether it is still there
 
 Chapters that are not yet in the cache are executed first, two at a time, and their outputs put
 where Sphinx will look for them. A chapter that raises stops the build with its traceback.
@@ -25,12 +25,11 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "book" / "_ext"))
-sys.path.insert(0, str(ROOT / "book"))
-
-from cachekey import cache_folder  # noqa: E402
-from export import run_export  # noqa: E402
+from banditlib.paper.experiments.base import results_folder
+from banditlib.paper.published import Unlisted, check_manifest
+from book import address
+from book.export import run_export
+from book.extensions.cachekey import ROOT, cache_folder
 
 # In a page built alone, references to pages that are not there are no fault of the page.
 ABSENT = re.compile(
@@ -189,7 +188,8 @@ def export_notebooks(
 ) -> int:
     """Write every chapter as a plain notebook: numbers and citations resolved, no outputs.
 
-    The notebooks fetch the package from `repository`, by default the one of ``_config.yml``.
+    The notebooks fetch the package from `repository`, by default the one that `book.address` finds;
+    without one their first cell installs it from the clone in which they lie.
     """
     import yaml
 
@@ -203,9 +203,15 @@ def export_notebooks(
     (out / "_config.yml").write_text(yaml.safe_dump(config, allow_unicode=True))
     arguments = ["--config", str(out / "_config.yml"), "--path-output", str(out)]
     arguments += ["--builder", "custom", "--custom-builder", "jupyter"]
-    address = (repository or config["sphinx"]["config"]["repository"]).rstrip("/")
+    known = address.repository(repository or config["sphinx"]["config"]["repository"], root)
     target = target or root / "_build" / "notebooks"
-    return run_export(root, jupyter_book(arguments, root), chapters(root), address, target)
+    code = run_export(root, jupyter_book(arguments, root), chapters(root), known, target)
+    if code == 0 and not known:
+        print(
+            "no public address is known (repository in _config.yml, CI, git remote): "
+            "the first cell installs the package from the clone in which a notebook lies"
+        )
+    return code
 
 
 def check_links(root: Path = ROOT) -> int:
@@ -227,6 +233,11 @@ def main() -> int:
     parser.add_argument("--linkcheck", action="store_true", help="check the outside links")
     parser.add_argument("--jobs", type=int, default=2, help="chapters run at a time")
     arguments = parser.parse_args()
+    try:
+        check_manifest(results_folder())
+    except Unlisted as fault:
+        print(f"The book is not built from results that are not known:\n{fault}", file=sys.stderr)
+        return 1
     if arguments.page:
         return build_page(arguments.page)
     if arguments.execute:

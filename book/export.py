@@ -17,31 +17,57 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from book.address import NOTEBOOK_BRANCH
+
 Cell = dict[str, Any]
 
-# The branch that the site's workflow fills with the notebooks.
-BRANCH = "notebooks"
-
+# An editable install, so that the package finds the recorded results beside it. A kernel that is
+# already running learns of it by reading the site folder again.
 INSTALL = """\
 # @title Get the package (needed once on Colab; elsewhere, where it is installed, nothing happens)
 import importlib.util
-import os
-import sys
+import site
+import sysconfig
 
 if importlib.util.find_spec("banditlib") is None:
     !test -d project || git clone --quiet --depth 1 {repository} project
     %pip install --quiet -e "./project[paper,chapters]"
-    sys.path.insert(0, os.path.abspath("project"))
+    site.addsitedir(sysconfig.get_path("purelib"))
+"""
+
+# Where no public address is known there is nothing to fetch: the notebook lies in a clone.
+INSTALL_FROM_CLONE = """\
+# @title Get the package from this clone (where it is installed, nothing happens)
+import importlib.util
+import pathlib
+import site
+import sysconfig
+
+if importlib.util.find_spec("banditlib") is None:
+    here = pathlib.Path.cwd()
+    clone = next((p for p in (here, *here.parents) if (p / "banditlib" / "paper").is_dir()), None)
+    if clone is None:
+        raise ModuleNotFoundError(
+            "banditlib is not installed, and this notebook lies in no clone of the project: "
+            "move it into one, or run there: pip install -e '.[paper,chapters]'"
+        )
+    %pip install --quiet -e "{{clone}}[paper,chapters]"
+    site.addsitedir(sysconfig.get_path("purelib"))
 """
 
 TITLES = {"hide-cell": "Solution", "hide-input": "Code", "hide-output": ""}
 VERDICT = re.compile(
-    r"(?m)^(✓ holds|↻ holds with repair|✗ false as stated|– not testable here)"
+    r"(?m)^(✓ holds|↻ holds with repair|✗ false as stated(?:, [a-z ]+?)?|– not testable here)"
     r" (proved|derived|checked by run|cited) · "
 )
 LINK = re.compile(
     r"\[((?:[^\[\]]|\\\[|\\\])*)\]\((?P<page>[^()\s#]*\.ipynb)?(?P<anchor>#[^()\s]*)?\)"
 )
+TABLE_ROW = re.compile(r"(?m)^\|.*\|[ \t]*$")
+STRAY = re.compile(r"(?m)^(?:\*|\[\**\]\([^()\s]*\))+(?=\|)")
+TABLE_END = re.compile(r"(?m)^(\|.*\|)[ \t]*\n(?=[^|\s])")
+FORMULA = re.compile(r"\$[^$\n]+\$")
+ANCHOR = re.compile(r"(?:<a id='[^']*'></a>\s*)+")
 ROLE = re.compile(r"\{[\w:-]+\}`([^`<]*?)\s*(?:<[^`>]*>)?`")
 
 
@@ -107,11 +133,9 @@ def finish(
     if references is not None and (lines := references.lines(keys)):
         listing = "\n".join(f"- {line}" for line in lines)
         cells.append(markdown(f"<a id='references'></a>\n## References\n\n{listing}"))
-    if repository:
-        text = INSTALL.format(repository=repository)
-        install = {"cell_type": "code", "metadata": folded("hide-input"), "source": text}
-        cells.insert(0, install)
-    cells = [dict(cell) for cell in cells if "".join(cell["source"]).strip()]
+    text = (INSTALL if repository else INSTALL_FROM_CLONE).format(repository=repository)
+    cells.insert(0, {"cell_type": "code", "metadata": folded("hide-input"), "source": text})
+    cells = join_anchors([dict(cell) for cell in cells if "".join(cell["source"]).strip()])
     for number, cell in enumerate(cells):
         cell["id"] = hashlib.sha256(f"{path.stem}/{number}".encode()).hexdigest()[:8]
         if cell["cell_type"] == "code":
@@ -184,7 +208,32 @@ def tidy(cell: Cell, repository: str, name: str) -> Cell:
     text = cell["source"].replace("**Proof.**\n\nProof. ", "**Proof.** ")
     text = re.sub(r"(?m)^# (What you need to know first)$", r"**\1**", text)
     text = VERDICT.sub(r"**\1** · \2 · ", text)
+    text = TABLE_ROW.sub(lambda row: FORMULA.sub(without_bars, row[0]), text)
+    text = STRAY.sub("", text)  # what was bold or cited in a table's cells left its marks before it
+    text = TABLE_END.sub(r"\1\n\n", text)  # text right below would be one more row
     return {**cell, "source": LINK.sub(lambda match: link(match, repository, name), text)}
+
+
+def without_bars(formula: re.Match[str]) -> str:
+    """A formula whose bars are commands: in a row of a table a bar ends the cell."""
+    text = formula[0].replace("\\|", "\\Vert ").replace("|", "\\vert ")
+    return text
+
+
+def join_anchors(cells: list[Cell]) -> list[Cell]:
+    """Put a cell that holds nothing but an anchor at the head of the next cell of text."""
+    out: list[Cell] = []
+    waiting = ""
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            if ANCHOR.fullmatch(cell["source"].strip()):
+                waiting += cell["source"].strip() + "\n"
+                continue
+            if waiting:
+                cell = {**cell, "source": f"{waiting}\n{cell['source']}"}
+                waiting = ""
+        out.append(cell)
+    return out
 
 
 def link(match: re.Match[str], repository: str, name: str) -> str:
@@ -206,7 +255,7 @@ def link(match: re.Match[str], repository: str, name: str) -> str:
         return f"[{text}]({stem}.ipynb{anchor})"
     where = repository.split("://github.com/")[1]
     host = "https://colab.research.google.com/github"
-    return f"[{text}]({host}/{where}/blob/{BRANCH}/notebooks/{stem}.ipynb{anchor})"
+    return f"[{text}]({host}/{where}/blob/{NOTEBOOK_BRANCH}/notebooks/{stem}.ipynb{anchor})"
 
 
 def add_targets(cells: list[Cell]) -> None:

@@ -10,13 +10,12 @@ import argparse
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "book"))
+from book.build import toc_entries
+from book.extensions.cachekey import ROOT
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 STYLE = """
@@ -29,8 +28,7 @@ STYLE = """
 .book-contents li { list-style: none; margin: 0; }
 .book-contents li.book-part { margin-top: 1.1em; color: var(--quiet); font-size: .85em; }
 @media print {
-  .book-page .reading-time, .book-page .doors, .book-page .doors + p { display: none; }
-  .landing-figure .bl-figure > svg { width: 64%; }
+  .book-page :is(.reading-time, .doors, .doors + p, .landing-play) { display: none; }
 }
 """
 SUBTITLE = "Linear contextual bandits, derived, run and refereed<br>The project’s contributors"
@@ -68,14 +66,14 @@ def article(site: Path, page: str, pages: list[str]) -> Any:
         raise ValueError(f"pdf: {page}.html has no article")
     for tag in body.find_all(id=True):
         if tag.find_parent("svg") is None:  # drawings have names of their own
-            tag["id"] = anchor(page, tag["id"])
+            tag["id"] = anchor(page, str(tag["id"]))
     for tag in body.find_all("a", href=True):
-        tag["href"] = target(page, tag["href"], pages)
+        tag["href"] = target(page, str(tag["href"]), pages)
     for tag in body.select("script, .headerlink, .toggle-button"):
         tag.decompose()
     body.name = "section"
     body["id"] = anchor(page)
-    body["class"] = ["book-page"]
+    body["class"] = "book-page"
     return body
 
 
@@ -142,7 +140,6 @@ def write_pdf(site: Path, out: Path, pages: list[str], captions: dict[str, str])
 def main() -> int:
     """Print the built site."""
     import yaml
-    from build import toc_entries
 
     parser = argparse.ArgumentParser(description="Print the whole book as one PDF.")
     parser.add_argument("--site", type=Path, default=ROOT / "_build" / "html")

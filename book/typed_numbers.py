@@ -6,7 +6,7 @@ is left and looks like a result (a decimal, a percentage, a power of ten, or an 
 digits or more) is reported. Maths, code, roles and links are not prose, except that ``\\approx``
 followed by a number is.
 
-    python book/typed_numbers.py [FILE ...]
+    python -m book.typed_numbers [FILE ...]
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from book.extensions.cachekey import ROOT
+
 #: Directives whose content is prose; the content of all others is code, maths or a listing.
 PROSE = {"admonition", "note", "tip", "warning", "important", "dropdown", "margin", "prf"}
 _FENCE = re.compile(r"^(\s*)(`{3,}|:{3,})\s*(?:\{([\w:-]+)\})?")
@@ -30,7 +31,8 @@ _APPROX = re.compile(r"\\approx\s*-?\d+(?:\.\d+)?")
 
 def prose(text: str) -> list[tuple[int, str]]:
     """Lines of `text` with their numbers, blanked where they are not prose."""
-    lines, out, stack, front = text.split("\n"), [], [], False
+    lines, out, front = text.split("\n"), [], False
+    stack: list[tuple[str, bool]] = []
     for number, line in enumerate(lines, 1):
         if number == 1 and line.strip() == "---":
             front = True

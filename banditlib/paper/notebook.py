@@ -1,184 +1,43 @@
-"""What chapters need to show figures and numbers: one style, one `figure`, one `glue`.
+"""What chapters use to show figures and numbers: `figure`, `table`, `glue`.
 
-A figure is drawn once with matplotlib in a marker ink. Its SVG goes into the page with the
-marker replaced by ``currentColor``, so the same drawing reads on light and on dark paper; a PNG
-travels along for readers of plain notebooks.
+The SVG of a figure goes into the page; a PNG travels along for readers of plain notebooks, and the
+points it shows as CSV.
 """
 
 from __future__ import annotations
 
 import copy
-import csv
-import hashlib
 import html
-import io
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-INK = "#010203"
+from banditlib.paper.render import (
+    COLORS,
+    INK,
+    csv_text,
+    markdown,
+    png,
+    pretty,
+    svg,
+    use_style,
+)
+
+__all__ = [
+    "COLORS", "INK", "Drawing", "Table", "figure", "glue", "plotted", "pretty", "svg", "table",
+    "use_style",
+]  # fmt: skip
 
 #: What Jupyter shows, by type, and beside it the numbers behind as CSV.
 Forms = tuple[dict[str, Any], dict[str, str]]
-
-# Mid-tones: each has a contrast of at least 3:1 on white and on the dark theme's background.
-COLORS = {
-    "oful": "#c8641e",
-    "ds": "#2b7bba",
-    "sup": "#2b8f5a",
-    "lsw": "#8a63c9",
-    "rlb": "#9a7a1c",
-    "ucb": "#c2507f",
-    "bound": "#767c85",
-    "paper": "#cf4658",
-    "ours": "#2b7bba",
-    "bad": "#cf4658",
-    "good": "#2b8f5a",
-    "muted": "#7f868f",
-}
-
-STYLE: dict[str, Any] = {
-    "figure.figsize": (6.4, 3.6),
-    "figure.dpi": 110,
-    "figure.facecolor": "none",
-    "figure.constrained_layout.use": True,
-    "savefig.facecolor": "none",
-    "axes.facecolor": "none",
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.titlesize": 10.5,
-    "axes.titlelocation": "left",
-    "axes.labelsize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.linewidth": 0.8,
-    "axes.prop_cycle": plt.cycler(
-        color=[COLORS[k] for k in ("ds", "oful", "sup", "lsw", "ucb", "rlb", "bound")]
-    ),
-    "grid.color": INK,
-    "grid.alpha": 0.13,
-    "grid.linewidth": 0.6,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "lines.linewidth": 1.7,
-    "patch.edgecolor": INK,
-    "hatch.color": INK,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "font.size": 10,
-    "font.family": ["DejaVu Sans"],
-    "mathtext.fontset": "dejavusans",
-    "path.simplify_threshold": 0.4,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "banditlib",
-}
-
-
-def use_style() -> None:
-    """Apply the project's matplotlib style (importing this module does it once)."""
-    mpl.rcParams.update(STYLE)
-
-
-use_style()
-
-
-def _steps(path: str) -> str:
-    """A path of straight lines in the shortest steps: relative, and along an axis by one number."""
-    if re.search(r"[^MLz\d.\s-]", path):
-        return path
-    out: list[str] = []
-    start = here = step = (0, 0)
-    for command, values in re.findall(r"([MLz])([^MLz]*)", path):
-        if command == "z":
-            out.append("z")
-            here = start
-            continue
-        x, y = (round(10 * float(v)) for v in values.split())
-        dx, dy = x - here[0], y - here[1]
-        if command == "M":
-            out.append(f"M{x / 10:g} {y / 10:g}")
-            start = (x, y)
-        elif out[-1][0] == "h" and dy == 0 and dx * step[0] > 0:
-            dx += step[0]
-            out[-1] = f"h{dx / 10:g}"
-        elif dy == 0:
-            out.append(f"h{dx / 10:g}")
-        elif dx == 0:
-            out.append(f"v{dy / 10:g}")
-        else:
-            out.append(f"l{dx / 10:g} {dy / 10:g}")
-        here, step = (x, y), (dx, dy)
-    return re.sub(r"(?<!\d)0\.", ".", "".join(out)).replace(" -", "-")
-
-
-def _shorter(attribute: re.Match[str]) -> str:
-    """Coordinates to a tenth of a point, which no screen resolves, and no needless blanks."""
-    name, values = attribute[1], attribute[2]
-    values = re.sub(r"-?\d*\.\d{2,}", lambda number: f"{float(number[0]):.1f}", values)
-    values = re.sub(r"\.0\b", "", values)
-    if name == "d":
-        values = re.sub(r"\s*([A-Za-z])\s*", r"\1", _steps(values)).replace(" -", "-")
-    return f' {name}="{values.strip()}"'
-
-
-def svg(fig: Figure) -> str:
-    """Return `fig` as an SVG string whose ink is ``currentColor`` and whose ids are its own."""
-    buffer = io.StringIO()
-    fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
-    text = text.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).replace(INK, "currentColor")
-    text = re.sub(r' (d|x|y)="([^"]*)"', _shorter, text)
-    prefix = "f" + hashlib.sha256(text.encode()).hexdigest()[:8] + "-"
-    used = re.findall(r'(?:href="#|url\(#)([^")]+)', text)
-    names = {old: f"{prefix}{i:x}" for i, old in enumerate(dict.fromkeys(used))}
-
-    def rename(match: re.Match[str]) -> str:
-        return f' id="{names[match[1]]}"' if match[1] in names else ""
-
-    text = re.sub(r'\s+id="([^"]+)"', rename, text)
-    text = re.sub(r'(href="#|url\(#)([^")]+)', lambda m: m[1] + names[m[2]], text)
-    text = re.sub(r"(style=\"[^\"]*\")", lambda m: re.sub(r"([:;]) ", r"\1", m[1]), text)
-    text = re.sub(r"\n\s*", "\n", text).strip()
-    while (flat := re.sub(r"<g>\n(<(?:path|use)[^>]*/>)\n</g>", r"\1", text)) != text:
-        text = flat  # groups of one
-    return text
-
-
-def curves_csv(curves: Iterable[tuple[str, NDArray[Any], NDArray[Any]]]) -> bytes:
-    """The numbers behind curves: for each name, rounds (marks,) and runs (runs, marks), a line
-    per round with mean, standard error, median and the 10% and 90% quantiles over the runs.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["curve", "round", "runs", "mean", "standard error", "10%", "median", "90%"])
-    for name, rounds, runs in curves:
-        error = runs.std(axis=0, ddof=1) / len(runs) ** 0.5 if len(runs) > 1 else None
-        low, middle, high = np.quantile(runs, [0.1, 0.5, 0.9], axis=0)
-        for i, k in enumerate(rounds):
-            values = [runs[:, i].mean(), "" if error is None else error[i]]
-            values += [low[i], middle[i], high[i]]
-            shown = [v if isinstance(v, str) else f"{v:.6g}" for v in values]
-            writer.writerow([name, int(k), len(runs), *shown])
-    return text.getvalue().encode()
 
 
 def _filled(values: Any) -> NDArray[np.float64]:
@@ -207,6 +66,11 @@ def _series(ax: Axes) -> Iterator[tuple[str, NDArray[Any]]]:
         if isinstance(box, BarContainer):
             bars = [(b.get_x() + b.get_width() / 2, b.get_height()) for b in box.patches]
             yield str(box.get_label()), np.array(bars)
+    for patch in ax.patches:
+        if isinstance(patch, Rectangle) and not str(patch.get_label()).startswith("_"):
+            left, middle = patch.get_x(), patch.get_y() + patch.get_height() / 2
+            ends = [(left, middle), (left + patch.get_width(), middle)]
+            yield str(patch.get_label()), np.array(ends)
     for image in ax.images:
         values = _filled(image.get_array())
         if values.ndim == 2:
@@ -223,9 +87,7 @@ def plotted(fig: Figure, most: int = 1000) -> str:
 
     Of a longer line `most` points are kept, evenly spread and with both ends.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["panel", "series", "x", "y", "value"])
+    rows = []
     for number, ax in enumerate(fig.axes, 1):
         titles = (ax.get_title(loc=side) for side in ("left", "center", "right"))
         panel = next(filter(None, titles), str(number))
@@ -235,8 +97,8 @@ def plotted(fig: Figure, most: int = 1000) -> str:
                 points = points[np.linspace(0, len(points) - 1, most).round().astype(int)]
             for point in points:
                 shown = [f"{v:.6g}" for v in point]
-                writer.writerow([panel, series, *shown, *[""] * (3 - len(shown))])
-    return text.getvalue()
+                rows.append([panel, series, *shown, *[""] * (3 - len(shown))])
+    return csv_text(["panel", "series", "x", "y", "value"], rows)
 
 
 class Drawing:
@@ -246,9 +108,7 @@ class Drawing:
         self.alt = alt
         self.svg = svg(fig)
         self.csv = plotted(fig)
-        buffer = io.BytesIO()
-        fig.savefig(buffer, format="png", dpi=144, facecolor="white")
-        self.png = buffer.getvalue()
+        self.png = png(fig, dpi=144)
 
         label = html.escape(alt, quote=True)
         drawing = self.svg.replace("<svg", '<svg aria-hidden="true" focusable="false"', 1)
@@ -286,18 +146,6 @@ def figure(fig: Figure, alt: str) -> Drawing:
     return drawing
 
 
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def pretty(value: object, spec: str = "") -> str:
-    """Format `value` for prose: a true minus sign, and 1.2 × 10⁹ instead of 1.2e+09."""
-    text = format(value, spec)
-    match = re.fullmatch(r"(-?[\d.]+)[eE]([+-]?\d+)", text)
-    if match:
-        text = f"{match[1]} × 10{str(int(match[2])).translate(_SUPERSCRIPT)}"
-    return re.sub(r"^-(?=[\d.])", "−", text)
-
-
 class _Text:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -332,29 +180,59 @@ class Table:
         self.rows = [[str(cell) for cell in row] for row in rows]
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Forms:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([self.head, *self.rows])
-        forms = {"text/html": self._html(), "text/markdown": self._markdown()}
-        return forms | {"text/plain": self._markdown()}, {"csv": text.getvalue()}
+        plain = markdown(self.head, self.rows)
+        forms = {"text/html": self._html(), "text/markdown": plain, "text/plain": plain}
+        return forms, {"csv": csv_text(self.head, self.rows)}
 
     def _html(self) -> str:
-        def line(cells: Sequence[str], tag: str, scope: str) -> str:
-            first = f'<{"th" if scope == "row" else tag} scope="{scope}">{html.escape(cells[0])}'
-            first += "</th>"
-            mark = f' scope="{scope}"' if tag == "th" else ""
-            rest = "".join(f"<{tag}{mark}>{html.escape(c)}</{tag}>" for c in cells[1:])
-            return f"<tr>{first}{rest}</tr>"
-
-        body = "".join(line(row, "td", "row") for row in self.rows)
+        head, *rows = _verdict_first([self.head, *self.rows])
+        kinds = [_kind(column) for column in zip(*rows, strict=True)] or [""] * len(head)
+        names = "".join(
+            f'<th scope="col"{kind}>{html.escape(cell)}</th>'
+            for cell, kind in zip(head, kinds, strict=True)
+        )
+        body = "".join(
+            f'<tr><th scope="row">{html.escape(row[0])}</th>'
+            f"{''.join(map(_cell, row[1:], kinds[1:]))}</tr>"
+            for row in rows
+        )
         return (
             '<div class="bl-table" tabindex="0" role="region" aria-label="Table">'
-            f'<table class="table"><thead>{line(self.head, "th", "col")}</thead>'
+            f'<table class="table"><thead><tr>{names}</tr></thead>'
             f"<tbody>{body}</tbody></table></div>"
         )
 
-    def _markdown(self) -> str:
-        lines = [self.head, ["---"] * len(self.head), *self.rows]
-        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+#: How a page shows the words of `banditlib.paper.verdict`: a sign, and a colour by its class.
+SIGNS = {
+    "reproduced": ("✓", "is-good"),
+    "reproduced in kind": ("≈", "is-mixed"),
+    "not reproduced": ("✗", "is-bad"),
+    "cannot be tested": ("–", "is-open"),
+}
+
+
+def _verdict_first(lines: list[list[str]]) -> list[list[str]]:
+    """Move the first column of verdicts next to the names of the rows: no screen is too narrow."""
+    columns = list(zip(*lines, strict=True))
+    where = [i for i, column in enumerate(columns) if i and set(column[1:]) <= set(SIGNS)]
+    if where and len(lines) > 1:
+        columns.insert(1, columns.pop(where[0]))
+    return [list(line) for line in zip(*columns, strict=True)]
+
+
+def _kind(column: Sequence[str]) -> str:
+    """The class of a column that has words in it, which stand on the left; numbers on the right."""
+    letters, digits = (sum(map(kind, "".join(column))) for kind in (str.isalpha, str.isdigit))
+    return ' class="words"' if letters > 2 * digits else ""
+
+
+def _cell(text: str, kind: str = "") -> str:
+    """A cell of a table; a verdict has its sign and colour."""
+    if text not in SIGNS:
+        return f"<td{kind}>{html.escape(text)}</td>"
+    sign, name = SIGNS[text]
+    return f'<td class="verdict-cell {name}">{sign}\N{NO-BREAK SPACE}{text}</td>'
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:

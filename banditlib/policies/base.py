@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-import math
+import operator
 from dataclasses import dataclass, fields
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from banditlib.backend import Array
-from banditlib.ridge import View
+from banditlib.intervals import Enclosure, Verdict
+from banditlib.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,16 +36,32 @@ class Policy:
     needs : which extras the view must carry, among "counts" (with totals), "cov" and "draws"
     ridge : False for a policy that reads no means and widths
     fixed_arms : True for a policy that makes sense on fixed arms only
+    certifies : True for a policy that can also decide on intervals, with ``certify``
+    weighs : True for a policy that learns with the ``weight`` of the arm's width
+    phased : True for a policy that plans phases, with ``first_phase`` and ``next_phase``
     """
 
     per_lane: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[frozenset[str]] = frozenset()
     ridge: ClassVar[bool] = True
     fixed_arms: ClassVar[bool] = False
+    certifies: ClassVar[bool] = False
+    weighs: ClassVar[bool] = False
+    phased: ClassVar[bool] = False
+    agent_class: ClassVar[type[Agent]]  # set by ``banditlib.agent``, which stands above
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:
         """Arm and level for round k; see the class."""
         raise NotImplementedError(f"{type(self).__name__} does not define choose(k, view)")
+
+    def certify(self, k: Array, box: Enclosure, dim: int) -> Verdict:
+        """Arm and level of rounds k (n,) for every mean and width inside the box."""
+        raise NotImplementedError(f"{type(self).__name__} has no rule on intervals")
+
+    @property
+    def layered(self) -> bool:
+        """Whether the view has an axis of levels: so for every policy that defines ``levels``."""
+        return type(self).levels is not Policy.levels
 
     def levels(self, dim: int, rounds: int) -> int:
         """How many regressions the policy keeps over ``rounds`` rounds."""
@@ -66,6 +83,10 @@ class Policy:
         """Verdict after the opening, from plays and reward sums (N,); it becomes ``view.flag``."""
         return False
 
+    def weight(self, width: Array) -> Array:
+        """Weight in the regression of an observation whose arm had this width; for ``weighs``."""
+        raise NotImplementedError(f"{type(self).__name__} learns every round whole")
+
     def lane_values(self, name: str, policies: Sequence[Any], levels: int) -> np.ndarray:
         """One parameter of many policies of this kind, as an array (lanes,)."""
         return np.array([getattr(policy, name) for policy in policies], dtype=float)
@@ -82,25 +103,33 @@ class Policy:
 
     def start(self, dim: int, arms: Any = None, seed: int | None = None) -> Agent:
         """A live agent that takes one decision at a time; see :class:`banditlib.agent.Agent`."""
-        from banditlib.agent import Agent
-
-        return Agent(self, dim, arms=arms, seed=seed)
+        return self.agent_class(self, dim, arms=arms, seed=seed)
 
 
-def number(
-    name: str, value: Any, low: float = -math.inf, strict: bool = False, integer: bool = False
-) -> None:
-    """Check one parameter: a finite real (or integer) number, at least (or above) ``low``."""
-    kinds = (int, np.integer) if integer else (int, float, np.integer, np.floating)
-    what = "an integer" if integer else "a number"
-    if isinstance(value, bool) or not isinstance(value, kinds):
-        raise TypeError(f"{name}: expected {what}, got {value!r}")
-    if not math.isfinite(value):
-        raise ValueError(f"{name}: expected a finite number, got {value!r}")
-    if value < low or (strict and value == low):
+def one_decision(policy: Policy, arm: Any, level: Any, arms: int) -> tuple[int, int]:
+    """What ``choose`` returned for one lane, as Python integers; refuse what is not a decision."""
+    try:
+        one, at = operator.index(arm), operator.index(level)
+    except TypeError as error:
+        raise TypeError(
+            f"{type(policy).__name__}.choose: expected an arm and a level, two integers, got "
+            f"{arm!r} and {level!r}"
+        ) from error
+    if not 0 <= one < arms or at < 0:
         raise ValueError(
-            f"{name}: expected {what} {'>' if strict else '>='} {low:g}, got {value!r}"
+            f"{type(policy).__name__}.choose: expected an arm from 0 to {arms - 1} and a level "
+            f">= 0, got {one} and {at}"
         )
+    return one, at
+
+
+def refuse_shape(policy: Policy, arm: Any, level: Any, lanes: int) -> None:
+    """Refuse what ``choose`` returned for many lanes, where it is not one entry for each."""
+    got = [f"{getattr(value, 'shape', type(value).__name__)}" for value in (arm, level)]
+    raise TypeError(
+        f"{type(policy).__name__}.choose: expected an arm and a level for each of {lanes} lanes, "
+        f"two integer arrays of shape ({lanes},), got {got[0]} and {got[1]}"
+    )
 
 
 def grid(policy: Callable[..., Policy], **values: Sequence[Any]) -> list[Policy]:
@@ -111,12 +140,20 @@ def grid(policy: Callable[..., Policy], **values: Sequence[Any]) -> list[Policy]
     """
     if not callable(policy):
         raise TypeError(f"policy: expected a policy class, got {policy!r}")
-    axes = [v if isinstance(v, (list, tuple, range, np.ndarray)) else [v] for v in values.values()]
+    axes = [
+        v if isinstance(v, (list, tuple, range)) or (isinstance(v, np.ndarray) and v.ndim) else [v]
+        for v in values.values()
+    ]
     for name, axis in zip(values, axes, strict=True):
         if len(axis) == 0:
             raise ValueError(f"{name}: expected at least one value")
     axes = [[x.item() if isinstance(x, np.generic) else x for x in axis] for axis in axes]
-    return [policy(**dict(zip(values, combo, strict=True))) for combo in product(*axes)]
+    try:
+        return [policy(**dict(zip(values, combo, strict=True))) for combo in product(*axes)]
+    except TypeError as error:
+        if "argument" not in str(error):
+            raise
+        raise TypeError(f"policy: {policy!r} does not take {sorted(values)} ({error})") from None
 
 
 def stack(policies: Sequence[Policy], levels: int = 1) -> Policy:
@@ -127,6 +164,14 @@ def stack(policies: Sequence[Policy], levels: int = 1) -> Policy:
             raise ValueError("policies: only policies of one kind can share a stack")
     values = {name: first.lane_values(name, policies, levels) for name in first.per_lane}
     return with_lanes(first, values)
+
+
+def alike(policies: Sequence[Policy], levels: Sequence[int]) -> list[list[int]]:
+    """Which policies can share a stack: one class, equal shared parameters, as many levels."""
+    kinds: dict[Any, list[int]] = {}
+    for q, policy in enumerate(policies):
+        kinds.setdefault((type(policy), shared(policy), levels[q]), []).append(q)
+    return list(kinds.values())
 
 
 def with_lanes(policy: Policy, values: dict[str, Array]) -> Policy:

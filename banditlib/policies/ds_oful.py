@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from banditlib.backend import Array, namespace_of, pick
-from banditlib.policies.base import Policy, number
-from banditlib.ridge import View, at_least, column, first_best
+from banditlib.checks import real
+from banditlib.intervals import GUARD, Enclosure, Verdict, separated
+from banditlib.policies.base import Policy
+from banditlib.view import View, at_least, column, first_best
 
 
 @dataclass(frozen=True)
@@ -30,11 +34,18 @@ class DSOFUL(Policy):
     lam: float
 
     per_lane: ClassVar[tuple[str, ...]] = ("Gamma", "beta", "lam")
+    certifies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        number("Gamma", self.Gamma, low=0.0)
-        number("beta", self.beta, low=0.0)
-        number("lam", self.lam, low=0.0, strict=True)
+        real("Gamma", self.Gamma, low=0.0)
+        real("beta", self.beta, low=0.0)
+        real("lam", self.lam, low=0.0, strict=True)
+
+    def __repr__(self) -> str:
+        """OFUL's own name where every round is learnt."""
+        if isinstance(self.Gamma, (int, float)) and self.Gamma == 0:
+            return f"OFUL(beta={self.beta!r}, lam={self.lam!r})"
+        return f"DSOFUL(Gamma={self.Gamma!r}, beta={self.beta!r}, lam={self.lam!r})"
 
     def epochs(self, dim: int, rounds: int) -> tuple[int, ...]:
         """One stretch: the index does not know the round number."""
@@ -49,6 +60,25 @@ class DSOFUL(Policy):
         arm = first_best(score)
         width = xp.sqrt(pick(view.var, arm, xp))
         return arm, xp.astype(xp.asarray(at_least(width, self.Gamma)), xp.int64)
+
+    def certify(self, k: Any, box: Enclosure, dim: int) -> Verdict:
+        r"""The rule on intervals: :math:`\arg\max\,m+\beta w` and the test :math:`w\ge\Gamma`."""
+        Gamma, beta = self.Gamma, self.beta
+        w_low, w_high = box.width_low[:, 0], box.width_high[:, 0]
+        arm, sure = separated(
+            box.mean_low[:, 0] + beta * w_low, box.mean_high[:, 0] + beta * w_high
+        )
+        rows = np.arange(arm.size)
+        arms = np.repeat(~sure[:, None], w_low.shape[1], axis=1)
+        selected = w_low[rows, arm] >= Gamma * (1.0 + GUARD)
+        clear = np.ones(arm.size, bool)
+        if Gamma > 0.0:
+            clear = selected | (w_high[rows, arm] < Gamma * (1.0 - GUARD))
+            arms[rows, arm] |= ~clear
+        else:
+            selected[:] = True
+        doubt = np.where(sure & clear, 0, 1)
+        return Verdict(arm, selected.astype(np.int64), doubt, arms, ~sure)
 
 
 def OFUL(beta: float, lam: float) -> DSOFUL:

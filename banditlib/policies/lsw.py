@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditlib.backend import Array, namespace_of
-from banditlib.policies.base import Policy, number
-from banditlib.ridge import View, column, first_best
+from banditlib.checks import real
+from banditlib.policies.base import Policy
+from banditlib.view import View, column, first_best
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,9 @@ class LSW(Policy):
     needs: ClassVar[frozenset[str]] = frozenset({"counts", "cov"})
 
     def __post_init__(self) -> None:
-        number("beta", self.beta, low=0.0)
-        number("lam", self.lam, low=0.0, strict=True)
-        number("eps", self.eps, low=0.0)
+        real("beta", self.beta, low=0.0)
+        real("lam", self.lam, low=0.0, strict=True)
+        real("eps", self.eps, low=0.0)
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:
         """The arm of highest index; every round is learnt."""

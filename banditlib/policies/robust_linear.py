@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from banditlib.backend import Array, namespace_of
-from banditlib.policies.base import Policy, number
+from banditlib.checks import integer, real
+from banditlib.policies.base import Policy
 from banditlib.policies.ucb import ucb_index
-from banditlib.ridge import View, column, first_best
+from banditlib.view import View, column, first_best
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,13 @@ class RobustLinear(Policy):
     fixed_arms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        number("beta", self.beta, low=0.0)
-        number("lam", self.lam, low=0.0, strict=True)
-        number("alpha", self.alpha, low=0.0)
-        number("pulls", self.pulls, low=1, integer=True)
-        number("delta", self.delta, low=0.0, strict=True)
-        number("sigma", self.sigma, low=0.0)
-        number("eps", self.eps, low=0.0)
+        real("beta", self.beta, low=0.0)
+        real("lam", self.lam, low=0.0, strict=True)
+        real("alpha", self.alpha, low=0.0)
+        integer("pulls", self.pulls, 1)
+        real("delta", self.delta, low=0.0, strict=True)
+        real("sigma", self.sigma, low=0.0)
+        real("eps", self.eps, low=0.0)
         if self.delta >= 1.0:
             raise ValueError(f"delta: expected a number in (0, 1), got {self.delta!r}")
 

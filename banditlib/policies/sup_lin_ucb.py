@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from banditlib.backend import Array, namespace_of
-from banditlib.policies.base import Policy, number
-from banditlib.ridge import View, at_least, column, first_best, within
+from banditlib.checks import real, real_array
+from banditlib.intervals import GUARD, Enclosure, Verdict, separated, survivors
+from banditlib.policies.base import Policy
+from banditlib.view import View, at_least, column, first_best, within
 
 
 @dataclass(frozen=True)
@@ -32,24 +34,25 @@ class SupLinUCB(Policy):
     lam: float
 
     per_lane: ClassVar[tuple[str, ...]] = ("beta", "lam")
+    certifies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        number("lam", self.lam, low=0.0, strict=True)
-        if isinstance(self.beta, (list, np.ndarray)) and np.ndim(self.beta) == 1:
-            object.__setattr__(self, "beta", tuple(float(b) for b in self.beta))
+        real("lam", self.lam, low=0.0, strict=True)
+        if isinstance(self.beta, (list, np.ndarray)):
+            object.__setattr__(self, "beta", tuple(real_array("beta", self.beta, 1).tolist()))
         if isinstance(self.beta, tuple):
             if not self.beta:
                 raise ValueError("beta: expected at least one level")
             for value in self.beta:
-                number("beta", value, low=0.0)
+                real("beta", value, low=0.0)
         elif not callable(self.beta):
-            number("beta", self.beta, low=0.0)
+            real("beta", self.beta, low=0.0)
 
     def radius(self, level: int) -> Any:
         """β(level), a number, or one per lane in a stack."""
         if callable(self.beta):
             value = float(self.beta(level))
-            number("beta", value, low=0.0)
+            real("beta", value, low=0.0)
             return value
         if isinstance(self.beta, tuple):
             if level > len(self.beta):
@@ -95,13 +98,8 @@ class SupLinUCB(Policy):
             if alive is not None:
                 score = xp.where(alive, score, -xp.inf)
                 width = xp.where(alive, width, -1.0)
-            widest = first_best(width)
-            learn = at_least(xp.max(width, axis=-1), 2.0**-l)
-            stop = k <= 4**l * view.dim
-            here, at = widest, xp.astype(xp.asarray(learn), xp.int64) * l
-            if l == last or not isinstance(stop, bool):
-                here = xp.where(learn, widest, first_best(score))
-            ends = learn | stop
+            clock = k if l < last else 0  # no round goes beyond the last level
+            here, at, ends = self._stop(clock, l, view.dim, score, width)
             if done is None:
                 arm, level, done = here, at, ends
             else:
@@ -111,3 +109,56 @@ class SupLinUCB(Policy):
                 best = xp.max(score, axis=-1)
                 alive = within(best[..., None] - score, column(2.0 * self.radius(l) * 2.0**-l))
         return arm, level
+
+    def _stop(
+        self, k: Any, l: int, dim: int, score: Array, width: Array
+    ) -> tuple[Array, Array, Array]:
+        """What level l says: the arm, the level that learns it (or 0), and whether to stop there.
+
+        ``score`` and ``width`` (..., M) are -inf and -1 for arms that are out.
+        """
+        xp = namespace_of(score)
+        learn = at_least(xp.max(width, axis=-1), 2.0**-l)
+        early = k <= 4**l * dim
+        here = first_best(width)
+        if early is not False:  # a number k that is late spares the index
+            here = xp.where(learn, here, first_best(score))
+        return here, xp.astype(xp.asarray(learn), xp.int64) * l, learn | early
+
+    def certify(self, k: Any, box: Enclosure, dim: int) -> Verdict:
+        """The rule on intervals, level by level."""
+        rounds, levels, arms = box.mean_low.shape
+        arm = np.zeros(rounds, np.int64)
+        level = np.zeros(rounds, np.int64)
+        doubt = np.zeros(rounds, np.int64)
+        left = np.arange(rounds)  # rounds not yet decided
+        active = np.ones((rounds, arms), bool)
+        score = np.zeros(rounds, bool)
+        for i in range(levels):
+            if left.size == 0:
+                break
+            l, t, beta = i + 1, 2.0 ** -(i + 1), self.radius(i + 1)
+            on = active[left]
+            w_low = np.where(on, box.width_low[left, i], -np.inf)
+            w_high = np.where(on, box.width_high[left, i], -np.inf)
+            s_low = np.where(on, box.mean_low[left, i] + beta * box.width_low[left, i], -np.inf)
+            s_high = np.where(on, box.mean_high[left, i] + beta * box.width_high[left, i], -np.inf)
+            wide = w_low.max(-1) >= t * (1.0 + GUARD)
+            unclear = ~wide & (w_high.max(-1) >= t * (1.0 - GUARD))
+            widest, sure = separated(w_low, w_high)
+            unclear |= wide & ~sure
+            arm[left[wide]] = widest[wide]
+            level[left[wide]] = l
+            stop = ~wide & (k[left] <= 4**l * dim)
+            best, sure = separated(s_low, s_high)
+            arm[left[stop]] = best[stop]
+            keep, fuzzy = survivors(on, s_low, s_high, 2.0 * beta * t)
+            go_on = ~wide & ~stop
+            by_score = ~unclear & ((stop & ~sure) | (go_on & fuzzy))
+            score[left[by_score]] = True
+            unclear |= by_score
+            doubt[left[unclear]] = l
+            active[left[~unclear]] = keep[~unclear]
+            left = left[go_on & ~unclear]
+        doubt[left] = levels
+        return Verdict(arm, level, doubt, active, score)

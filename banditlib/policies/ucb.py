@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banditlib.backend import Array, namespace_of
-from banditlib.policies.base import Policy, number
-from banditlib.ridge import View, column, first_best
+from banditlib.checks import real
+from banditlib.policies.base import Policy
+from banditlib.view import View, column, first_best
 
 UNPLAYED = 1e300
 """Stands for an infinite index: finite, so that the tie rule stays a comparison of numbers."""
@@ -44,7 +45,7 @@ class UCB(Policy):
     fixed_arms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        number("alpha", self.alpha, low=0.0)
+        real("alpha", self.alpha, low=0.0)
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:
         """The arm of highest index; every round is learnt."""

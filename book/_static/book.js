@@ -1,7 +1,24 @@
+// What a reader sets in a widget stands in the page's address, so that it can be shared: ?watch.Gamma=0.2
+window.bookAddress = {
+  read(name) {
+    const pairs = [...new URLSearchParams(location.search)].filter(([key]) => key.startsWith(`${name}.`));
+    return Object.fromEntries(pairs.map(([key, value]) => [key.slice(name.length + 1), value]));
+  },
+  write(name, values) {
+    const search = new URLSearchParams(location.search);
+    for (const [key, value] of Object.entries(values)) search.set(`${name}.${key}`, value);
+    try {
+      history.replaceState(null, "", `?${search}${location.hash}`);
+    } catch {
+      // A page opened from a file may not change its address.
+    }
+  },
+};
+
 // What scrolls sideways must be reachable from the keyboard, and show that there is more.
 document.addEventListener("DOMContentLoaded", () => {
   const stops = "div.math, mjx-container, .pst-scrollable-table-container, .bl-figure, .cell_output, .play-out, .highlight pre, .output pre";
-  const shaded = ".bl-figure, .bl-table, .pst-scrollable-table-container, .phase-scroll, .play-scroll, .highlight pre";
+  const shaded = ".bl-figure, .bl-table, .pst-scrollable-table-container, .phase-scroll, .play-scroll, .play-out, .highlight pre, div.math, mjx-container";
   const scrolls = (box) => box.scrollWidth > box.clientWidth + 1;
   const mark = () => {
     // Measure everything, then write: by turns, every write would lay the page out again.
@@ -17,5 +34,6 @@ document.addEventListener("DOMContentLoaded", () => {
   const typeset = () => window.MathJax?.startup?.promise?.then(mark);
   window.addEventListener("load", () => { mark(); typeset(); });
   window.addEventListener("resize", mark);
+  document.addEventListener("toggle", mark, true); // what was folded had no width until now
   typeset();
 });

@@ -1,4 +1,5 @@
-// The phase map: choose misspecification, gap, dimension and threshold; see the map and the curves.
+// The phase map: choose problem, misspecification, gap, dimension and threshold; see the map and the
+// curves. What is chosen stands in the address, so that it can be kept and sent.
 // Reads the committed results from the page itself; needs no network.
 (() => {
   "use strict";
@@ -19,17 +20,57 @@
   const QUANTITIES = {
     scaled: ["regret ÷ KΔ", (c, data) => c.mean.at(-1) / (data.rounds * c.Delta), (v) => v.toFixed(v < 0.1 ? 3 : 2), (v) => (Math.log10(Math.max(v, 1e-3)) + 3) / 3.1],
     exponent: ["growth exponent, last half", (c) => c.exponent, (v) => v.toFixed(2), (v) => v],
-    locked: ["share of runs locked", (c) => c.locked, (v) => `${Math.round(100 * v)}%`, (v) => v],
+    locked: ["share of runs locked", (c) => c.locked, (v) => (v === null ? "·" : `${Math.round(100 * v)}%`), (v) => v ?? 0],
+    versus: ["regret ÷ UCB's", (c) => c.versus, (v) => (v === null ? "·" : short(v, 2)), (v) => (v === null ? 0 : (Math.log10(Math.max(v, 0.01)) + 2) / 3)],
   };
-  const SERIES = [["OFUL", "oful"], ["DS-OFUL", "ds"], ["SupLinUCB", "sup"]];
+  const COLOURS = { OFUL: "oful", "DS-OFUL": "ds", SupLinUCB: "sup", UCB: "ucb", LSW: "lsw", Thompson: "rlb" };
+  const FAMILIES = [["fixed", "fixed arms"], ["lessons", "contexts: lessons and tests"]];
+  const MARK = "#phase:";
+  const fraction = (v) => (v === null ? null : v / 100);
 
   const start = (root) => {
-    const data = JSON.parse(root.querySelector("script[type='application/json']").textContent);
-    const cells = new Map(Object.entries(data.cells).map(([key, c]) => [key, {
-      Delta: Number(key.split("|")[2]), mean: c[0].map((v) => v / 10), half: c[1].map((v) => v / 10),
-      exponent: c[2] / 100, locked: c[3] / 100, low: c[4] / 100, high: c[5] / 100,
-    }]));
-    const state = { kind: "adversarial", policy: "DS-OFUL", quantity: "scaled", plane: "d", column: data.ratios.indexOf(2), row: data.dims.indexOf(8), gamma: data.multiples.indexOf(1) };
+    const families = JSON.parse(root.querySelector("script[type='application/json']").textContent);
+    for (const family of Object.values(families)) {
+      family.found = new Map(Object.entries(family.cells).map(([key, c]) => [key, {
+        Delta: Number(key.split("|")[2]), mean: c[0].map((v) => v / 10), half: c[1].map((v) => v / 10),
+        exponent: c[2] / 100, locked: fraction(c[3]), low: fraction(c[4]), high: fraction(c[5]),
+      }]));
+      for (const [key, c] of family.found) {
+        const other = family.found.get(["UCB", ...key.split("|").slice(1)].join("|"));
+        c.versus = other ? c.mean.at(-1) / other.mean.at(-1) : null;
+      }
+    }
+    let data = families.fixed;
+    const state = { family: "fixed", kind: "adversarial", policy: "DS-OFUL", quantity: "scaled", plane: "d", column: data.ratios.indexOf(2), row: data.dims.indexOf(8), gamma: data.multiples.indexOf(1) };
+    const series = () => data.series.map((policy) => [policy, COLOURS[policy]]);
+
+    // ---- the address -------------------------------------------------------------------------------
+    const enter = (family) => {
+      data = families[family];
+      state.family = family;
+      if (!data.kinds.some(([kind]) => kind === state.kind)) state.kind = data.kinds[0][0];
+      if (!data.series.includes(state.policy)) state.policy = "DS-OFUL";
+      state.plane = data.deltas.length > 1 ? state.plane : "d";
+      state.row = Math.max(0, (state.plane === "d" ? data.dims : data.deltas).indexOf(state.plane === "d" ? data.d : data.Delta));
+      state.column = Math.max(0, data.ratios.indexOf(family === "fixed" ? 2 : 0.5));
+    };
+    const known = { family: Object.keys(families), policy: Object.keys(COLOURS), quantity: Object.keys(QUANTITIES), plane: ["d", "Delta"] };
+    const read = () => {
+      if (!location.hash.startsWith(MARK)) return;
+      const asked = new URLSearchParams(location.hash.slice(MARK.length));
+      if (known.family.includes(asked.get("family"))) enter(asked.get("family"));
+      for (const key of ["policy", "quantity", "plane"]) if (known[key].includes(asked.get(key))) state[key] = asked.get(key);
+      if (!data.series.includes(state.policy)) state.policy = "DS-OFUL";
+      if (state.plane === "Delta" && data.deltas.length < 2) state.plane = "d";
+      if (data.kinds.some(([kind]) => kind === asked.get("kind"))) state.kind = asked.get("kind");
+      const most = { column: data.ratios.length, row: (state.plane === "d" ? data.dims : data.deltas).length, gamma: data.multiples.length };
+      for (const [key, size] of Object.entries(most)) {
+        const value = Number(asked.get(key) ?? NaN);
+        if (Number.isInteger(value) && value >= 0 && value < size) state[key] = value;
+      }
+    };
+    const write = () => history.replaceState(null, "", MARK + new URLSearchParams(state).toString());
+    read();
 
     const rows = () => (state.plane === "d" ? data.dims : data.deltas);
     const place = (row) => (state.plane === "d" ? [rows()[row], data.Delta] : [data.d, rows()[row]]);
@@ -37,32 +78,44 @@
     const find = (policy, row, column) => {
       const [d, Delta] = place(row);
       const ratio = data.ratios[column];
-      return cells.get([name(policy), d, Delta, ratio, ratio === 0 ? "random" : state.kind].join("|"));
+      return data.found.get([name(policy), d, Delta, ratio, ratio === 0 ? "random" : state.kind].join("|"));
     };
 
     // ---- controls ---------------------------------------------------------------------------------
     const form = html("form", { class: "phase-controls", "aria-label": "What to show" });
     form.addEventListener("submit", (event) => event.preventDefault());
+    const boxes = [];
     const select = (label, key, options) => {
       const box = html("select", { id: `phase-${key}` });
-      options.forEach(([value, text]) => box.append(html("option", { value }, text)));
-      box.value = state[key];
-      box.addEventListener("change", () => { state[key] = box.value; if (key === "plane") state.row = rows().indexOf(box.value === "d" ? data.d : data.Delta); draw(); });
+      box.addEventListener("change", () => {
+        if (key === "family") enter(box.value);
+        else state[key] = box.value;
+        if (key === "plane") state.row = rows().indexOf(box.value === "d" ? data.d : data.Delta);
+        refill();
+        change();
+      });
+      boxes.push(() => {
+        box.replaceChildren(...options().map(([value, text]) => html("option", { value }, text)));
+        box.value = state[key];
+        box.disabled = options().length < 2;
+      });
       form.append(html("label", { for: `phase-${key}` }, label, box));
     };
+    const refill = () => boxes.forEach((fill) => fill());
     const sliders = {};
     const slider = (label, key, text) => {
       const input = html("input", { type: "range", id: `phase-${key}`, min: 0, step: 1 });
       const output = html("output", { for: `phase-${key}` });
-      input.addEventListener("input", () => { state[key] = Number(input.value); draw(); });
+      input.addEventListener("input", () => { state[key] = Number(input.value); change(); });
       sliders[key] = { input, output, text, label: html("span") };
       form.append(html("label", { for: `phase-${key}` }, sliders[key].label, input, output));
       sliders[key].name = label;
     };
-    select("misspecification", "kind", [["adversarial", "adversarial"], ["random", "random"]]);
-    select("rows of the map", "plane", [["d", `dimension d (Δ = ${data.Delta})`], ["Delta", `gap Δ (d = ${data.d})`]]);
-    select("map shows", "policy", SERIES.map(([p]) => [p, p]));
-    select("quantity", "quantity", Object.entries(QUANTITIES).map(([key, q]) => [key, q[0]]));
+    select("problem", "family", () => FAMILIES.filter(([key]) => families[key]));
+    select("misspecification", "kind", () => data.kinds);
+    select("rows of the map", "plane", () => [["d", `dimension d (Δ = ${data.Delta})`], ["Delta", `gap Δ (d = ${data.d})`]].slice(0, data.deltas.length));
+    select("map shows", "policy", () => series().map(([p]) => [p, p]));
+    select("quantity", "quantity", () => Object.entries(QUANTITIES).map(([key, q]) => [key, q[0]]));
     const here = () => { const [d, Delta] = place(state.row); return { d, Delta, ratio: data.ratios[state.column], zeta: (data.ratios[state.column] * Delta) / Math.sqrt(d) }; };
     slider(() => "misspecification ζ", "column", () => `ζ√d/Δ = ${short(here().ratio)}, ζ = ${short(here().zeta, 2)}`);
     slider(() => (state.plane === "d" ? "dimension d" : "gap Δ"), "row", () => `d = ${here().d}, Δ = ${here().Delta}`);
@@ -73,7 +126,7 @@
     const move = (row, column) => {
       state.row = Math.max(0, Math.min(rows().length - 1, row));
       state.column = Math.max(0, Math.min(data.ratios.length - 1, column));
-      draw();
+      change();
       grid.querySelector("td[tabindex='0']").focus();
     };
     grid.addEventListener("keydown", (event) => {
@@ -98,7 +151,16 @@
         });
         return line;
       });
-      grid.replaceChildren(html("caption", {}, `${state.policy === "DS-OFUL" ? `DS-OFUL, Γ = ${data.multiples[state.gamma]} Δ/√d` : state.policy}: ${label}, ${state.kind} misspecification. The stronger the colour, the worse; a dot was not run.`), html("thead", {}, head), html("tbody", {}, ...body));
+      grid.replaceChildren(html("caption", {}, `${state.policy === "DS-OFUL" ? `DS-OFUL, Γ = ${data.multiples[state.gamma]} Δ/√d` : state.policy}: ${label}, ${data.kinds.find(([kind]) => kind === state.kind)[1]}. The stronger the colour, the worse; a dot was not run.`), html("thead", {}, head), html("tbody", {}, ...body));
+      inView();
+    };
+    // On a narrow screen the map scrolls; the chosen cell is never off it.
+    const inView = () => {
+      const box = grid.parentElement;
+      const cell = grid.querySelector("td[aria-selected='true']");
+      if (!box || !cell) return;
+      const left = cell.offsetLeft - box.scrollLeft;
+      if (left < 60 || left + cell.offsetWidth > box.clientWidth) box.scrollLeft = cell.offsetLeft - (box.clientWidth - cell.offsetWidth) / 2;
     };
 
     // ---- the curves ------------------------------------------------------------------------------------
@@ -106,6 +168,18 @@
     const curves = svg("svg", { class: "phase-curves", viewBox: `0 0 ${W} ${H}`, role: "img" });
     const table = html("table", { class: "table phase-table" });
     const say = html("p", { class: "phase-say", "aria-live": "polite" });
+    const values = html("p", { class: "phase-values" });
+    const HINT = "Point at the curves, or touch them, for the values there.";
+    let hovered; // index of the mark under the pointer
+    curves.addEventListener("pointermove", (event) => {
+      const frame = curves.getBoundingClientRect();
+      const k = (((event.clientX - frame.left) * (W / frame.width) - L) / (W - L - R)) * data.rounds;
+      const nearest = data.marks.reduce((best, m, i) => (Math.abs(m - k) < Math.abs(data.marks[best] - k) ? i : best), 0);
+      if (nearest === hovered) return;
+      hovered = nearest;
+      drawCurves();
+    });
+    curves.addEventListener("pointerleave", () => { hovered = undefined; drawCurves(); });
     const drawCurves = () => {
       const { d, Delta, zeta } = here();
       const top = 2.5 * data.rounds * Delta;
@@ -114,11 +188,11 @@
       const parts = [];
       for (let v = 1; v <= top; v *= 10) parts.push(svg("line", { x1: L, x2: W - R, y1: y(v), y2: y(v), class: "phase-line" }), svg("text", { x: L - 8, y: y(v) + 4, "text-anchor": "end" }, short(v, 6)));
       for (let k = 0; k <= data.rounds; k += data.rounds / 4) parts.push(svg("text", { x: x(k), y: H - B + 18, "text-anchor": "middle" }, short(k, 6)));
-      parts.push(svg("text", { x: (L + W - R) / 2, y: H - 6, "text-anchor": "middle" }, "round"), svg("text", { x: 14, y: H / 2 - 10, transform: `rotate(-90 14 ${H / 2 - 10})`, "text-anchor": "middle" }, "regret"));
+      parts.push(svg("text", { x: (L + W - R) / 2, y: H - 6, "text-anchor": "middle" }, data.unit), svg("text", { x: 14, y: H / 2 - 10, transform: `rotate(-90 14 ${H / 2 - 10})`, "text-anchor": "middle" }, "regret"));
       const all = data.marks.map((k) => `${x(k)},${y(k * Delta)}`).join(" ");
       parts.push(svg("polyline", { points: all, class: "phase-linear" }));
       const lines = [];
-      SERIES.forEach(([policy, colour]) => {
+      series().forEach(([policy, colour]) => {
         const c = find(policy, state.row, state.column);
         if (!c) return;
         const up = c.mean.map((m, i) => `${x(data.marks[i])},${y(m + c.half[i])}`);
@@ -127,15 +201,23 @@
         parts.push(svg("polyline", { points: c.mean.map((m, i) => `${x(data.marks[i])},${y(m)}`).join(" "), class: `phase-curve phase-${colour}` }));
         lines.push([policy, colour, c]);
       });
+      if (hovered === undefined) values.textContent = HINT;
+      else {
+        const k = data.marks[hovered];
+        parts.push(svg("line", { x1: x(k), x2: x(k), y1: T, y2: H - B, class: "phase-rule" }));
+        lines.forEach(([, colour, c]) => parts.push(svg("circle", { cx: x(k), cy: y(c.mean[hovered]), r: 3.5, class: `phase-dot phase-${colour}` })));
+        const sorted = [...lines].sort((a, b) => b[2].mean[hovered] - a[2].mean[hovered]);
+        values.textContent = `${data.unit} ${short(k, 6)}: ${sorted.map(([policy, , c]) => `${policy} ${short(c.mean[hovered])}`).join(", ")}`;
+      }
       curves.replaceChildren(...parts);
-      curves.setAttribute("aria-label", `Regret against rounds at d = ${d}, gap ${Delta}, misspecification ${short(zeta, 2)}; the table below has the numbers.`);
+      curves.setAttribute("aria-label", `Regret against ${data.unit}s at d = ${d}, gap ${Delta}, misspecification ${short(zeta, 2)}; the table below has the numbers.`);
       const head = html("tr", {}, ...["algorithm", "final regret (95% interval)", "growth exponent", "locked"].map((t) => html("th", { scope: "col" }, t)));
       const body = lines.map(([policy, colour, c]) => html("tr", {}, html("th", { scope: "row" }, html("span", { class: `phase-key phase-${colour}`, "aria-hidden": "true" }), policy === "DS-OFUL" ? name(policy).replace(" ", ", Γ = ") + " Δ/√d" : policy),
-        html("td", {}, `${short(c.mean.at(-1))} (${short(Math.max(0, c.mean.at(-1) - c.half.at(-1)))} to ${short(c.mean.at(-1) + c.half.at(-1))})`), html("td", {}, c.exponent.toFixed(2)), html("td", {}, `${Math.round(100 * c.locked)}%`)));
+        html("td", {}, `${short(c.mean.at(-1))} (${short(Math.max(0, c.mean.at(-1) - c.half.at(-1)))} to ${short(c.mean.at(-1) + c.half.at(-1))})`), html("td", {}, c.exponent.toFixed(2)), html("td", {}, c.locked === null ? "·" : `${Math.round(100 * c.locked)}%`)));
       table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
       const best = lines.reduce((a, b) => (b[2].mean.at(-1) < a[2].mean.at(-1) ? b : a));
       const limit = data.thresholds[d] ?? data.thresholds[data.d];
-      const side = here().ratio === 0 ? "no misspecification" : here().ratio <= limit[0] ? "inside the theorems' condition" : here().ratio >= limit[1] ? "where the lower bound's family lives" : "in the window that no theorem covers";
+      const side = here().ratio === 0 ? "no misspecification" : here().ratio <= limit[0] ? "inside the theorems' condition" : here().ratio >= limit[1] ? "where no algorithm gains from the features in general" : "in the window that no theorem covers";
       say.textContent = `d = ${d}, Δ = ${Delta}, ζ = ${short(zeta, 2)}: ${side}. Least regret: ${best[0]}, ${short(best[2].mean.at(-1))}; always missing by Δ would cost ${short(data.rounds * Delta, 6)} (dotted line).`;
     };
 
@@ -152,9 +234,13 @@
       drawGrid();
       drawCurves();
     };
+    const change = () => { draw(); write(); };
+    refill();
     draw();
     const scrolling = (label, child) => html("div", { class: "phase-scroll", tabindex: "0", role: "region", "aria-label": label }, child);
-    root.replaceChildren(form, html("div", { class: "phase-scroll" }, grid), say, scrolling("Curves", curves), scrolling("Numbers", table));
+    addEventListener("hashchange", () => { read(); refill(); draw(); });
+    root.replaceChildren(form, html("div", { class: "phase-scroll" }, grid), say, scrolling("Curves", curves), values, scrolling("Numbers", table));
+    inView();
   };
 
   const begin = () => document.querySelectorAll("[data-phase]").forEach(start);

@@ -1,5 +1,6 @@
-// Three things to play with: DS-OFUL round by round, a theorem calculator, a regret explorer.
-// Each looks for its container, replaces the static figure or table inside, and works offline.
+// Four things to play with: OFUL beside DS-OFUL on the landing page, DS-OFUL round by round, a theorem
+// calculator, a regret explorer. Each looks for its container, replaces the static figure or table
+// inside, and works offline. What the reader sets goes into the page's address (bookAddress, book.js).
 (() => {
   "use strict";
   const SVG = "http://www.w3.org/2000/svg";
@@ -21,6 +22,7 @@
     const output = html("output", { for: id });
     const show = () => (output.textContent = attributes.type === "range" ? input.value : "");
     input.addEventListener("input", show);
+    input.show = show;
     show();
     return [html("label", { for: id }, label, " ", input, " ", output), input];
   };
@@ -28,6 +30,22 @@
     const select = html("select", { id });
     options.forEach(([value, text]) => select.append(html("option", { value }, text)));
     return [html("label", { for: id }, label, " ", select), select];
+  };
+
+  // Take the settings from the page's address, and put them back there whenever they change.
+  const remember = (name, form, inputs) => {
+    const told = window.bookAddress?.read(name) ?? {};
+    for (const [key, input] of Object.entries(inputs)) {
+      if (!(key in told)) continue;
+      if (input.type === "checkbox") input.checked = told[key] === "1";
+      else input.value = told[key];
+      input.show?.();
+    }
+    form.addEventListener("input", () => {
+      const values = Object.entries(inputs).map(([key, input]) =>
+        [key, input.type === "checkbox" ? Number(input.checked) : input.value]);
+      window.bookAddress?.write(name, Object.fromEntries(values));
+    });
   };
 
   // ---- numbers ---------------------------------------------------------------------------------
@@ -115,6 +133,104 @@
       return this.history.at(-1);
     }
   }
+
+  // ---- OFUL beside DS-OFUL, on the instance that separates them ---------------------------------
+
+  // A cycle: `lessons` rounds that offer only a·e1 and pay ζ (a linear model would say 0), then one test
+  // that offers e1, worth nothing, and e2, worth Δ. The two directions never mix, so U is diagonal.
+  const INSTANCE = { Delta: 0.5, zeta: 0.1, a: 0.1, lam: 1, beta: 0.7, Gamma: 0.2, noise: 0.05, lessons: 50 };
+
+  class Learner {
+    constructor(Gamma, settings) {
+      Object.assign(this, settings, { Gamma, U: [settings.lam, settings.lam], b: [0, 0], regret: 0, path: [0], errors: 0 });
+    }
+    learn(direction, x, reward) {
+      if (x / Math.sqrt(this.U[direction]) < this.Gamma * (1 - TAU)) return;
+      this.U[direction] += x * x;
+      this.b[direction] += x * reward;
+    }
+    cycle(noises) {
+      for (let i = 0; i < this.lessons; i++) this.learn(0, this.a, this.zeta + noises[i]);
+      const index = [0, 1].map((i) => this.b[i] / this.U[i] + this.beta / Math.sqrt(this.U[i]));
+      const arm = index[1] > index[0] + TAU * (1 + Math.abs(index[0])) ? 1 : 0;
+      this.learn(arm, 1, (arm ? this.Delta : 0) + noises[this.lessons]);
+      this.regret += arm ? 0 : this.Delta;
+      this.errors += arm ? 0 : 1;
+      this.path.push(this.regret);
+    }
+  }
+
+  const separation = (root) => {
+    const most = 400;
+    const chart = svg("svg", { viewBox: "0 0 460 300", role: "img", class: "play-race" });
+    const say = html("p", { class: "play-say" });
+    const again = html("button", { type: "button" }, "Pause");
+    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    let rng, oful, selecting, timer;
+    const begin = () => {
+      rng = generator(11);
+      oful = new Learner(0, INSTANCE);
+      selecting = new Learner(INSTANCE.Gamma, INSTANCE);
+    };
+    const cycle = () => {
+      const noises = Array.from({ length: INSTANCE.lessons + 1 }, () => INSTANCE.noise * rng.normal());
+      [oful, selecting].forEach((learner) => learner.cycle(noises));
+    };
+    const line = (learner, name) => {
+      const x = (i) => 46 + (i * 330) / most;
+      const y = (v) => 262 - (v * 236) / 110;
+      const last = learner.path.length - 1;
+      const points = learner.path.map((v, i) => `${x(i).toFixed(1)} ${y(v).toFixed(1)}`);
+      return [
+        svg("path", { d: `M${points.join("L")}`, class: `race-line race-${name}` }),
+        svg("circle", { cx: x(last), cy: y(learner.regret), r: 4, class: `race-dot race-${name}` }),
+        svg("text", { x: x(last) + 8, y: y(learner.regret) + (name === "ds" ? -6 : 4), class: `race-${name}` },
+          name === "ds" ? "DS-OFUL" : "OFUL"),
+      ];
+    };
+    const draw = () => {
+      const tests = oful.path.length - 1;
+      chart.replaceChildren(
+        svg("path", { d: "M46 262H450M46 262V14", class: "play-axis" }),
+        ...[0, 50, 100].map((v) => svg("text", { x: 40, y: 266 - (v * 236) / 110, "text-anchor": "end" }, String(v))),
+        svg("text", { x: 50, y: 22 }, "reward lost so far"),
+        ...[0, 200, 400].map((v) => svg("text", { x: 46 + (v * 330) / most, y: 280, "text-anchor": "middle" }, String(v))),
+        svg("text", { x: 211, y: 297, "text-anchor": "middle" }, "choices made"),
+        ...line(oful, "oful"),
+        ...line(selecting, "ds"),
+      );
+      const text = `After ${tests} choices OFUL was wrong ${oful.errors} times, DS\u2011OFUL ${selecting.errors === 1 ? "once" : `${selecting.errors} times`}.`;
+      say.textContent = text;
+      chart.setAttribute("aria-label", `Reward lost by OFUL and by DS-OFUL, side by side. ${text}`);
+    };
+    const stop = () => {
+      clearInterval(timer);
+      timer = undefined;
+      again.textContent = oful.path.length > most ? "Run again" : "Go on";
+    };
+    const go = () => {
+      if (oful.path.length > most) begin();
+      again.textContent = "Pause";
+      timer = setInterval(() => {
+        if (document.hidden) return;
+        cycle();
+        draw();
+        if (oful.path.length > most) stop();
+      }, 45);
+    };
+    again.addEventListener("click", () => (timer ? stop() : go()));
+    root.replaceChildren(chart, html("div", { class: "play-race-foot" }, say, again));
+    begin();
+    if (still) {
+      while (oful.path.length <= most) cycle();
+      stop();
+      draw();
+    } else {
+      draw();
+      go();
+    }
+    root.learners = () => [oful, selecting]; // for tests
+  };
 
   const watch = (root) => {
     const controls = html("form", { class: "play-controls", "aria-label": "Settings of the run" });
@@ -204,9 +320,10 @@
       timer = undefined;
       run.textContent = "Run";
     };
-    const reset = () => {
-      stop();
+    // With `rounds`, the new game is played as far as the old one had come.
+    const reset = (rounds = 0) => {
       game = new Game(Object.fromEntries(Object.entries(inputs).map(([k, n]) => [k, Number(n.value)])));
+      while (game.history.length < rounds) game.step();
       draw();
     };
     const step = () => {
@@ -223,8 +340,12 @@
       run.textContent = "Pause";
       timer = setInterval(() => (game.history.length < 400 ? step() : stop()), 120);
     });
-    button("Start again", reset);
-    controls.addEventListener("input", reset);
+    button("Start again", () => {
+      stop();
+      reset();
+    });
+    controls.addEventListener("input", () => reset(game.history.length));
+    remember("watch", controls, inputs);
     controls.addEventListener("submit", (event) => event.preventDefault());
     controls.append(buttons);
     const legend = html("p", { class: "play-legend" });
@@ -343,6 +464,7 @@
       out.replaceChildren(html("table", { class: "table play-table" }, html("thead", {}, head), html("tbody", {}, ...body)));
       root.result = { known: [a, b], unknown: [c, e], lower: f }; // for tests
     };
+    remember("calculator", form, inputs);
     form.addEventListener("input", update);
     form.addEventListener("submit", (event) => event.preventDefault());
     root.replaceChildren(form, out);
@@ -358,21 +480,23 @@
     const form = html("form", { class: "play-controls", "aria-label": "What to show" });
     const selects = {};
     for (const [key, label] of Object.entries(data.facets)) {
-      const values = [...new Set(data.curves.map((c) => c[key]))].filter((v) => v !== "any");
+      const values = [...new Set(data.curves.map((c) => c[key]))].filter((v) => v !== "any").sort((a, b) => a - b);
       const [wrap, select] = choice(label, values.map((v) => [v, String(v)]), `explore-${key}`);
       if (data.start && key in data.start) select.value = data.start[key];
       selects[key] = select;
       form.append(wrap);
     }
     const [wrapStat, stat] = choice("statistic", [["mean", "mean"], ["median", "median"]], "explore-stat");
-    const [wrapScale, scale] = choice("vertical axis", [["linear", "linear"], ["log", "logarithmic"]], "explore-scale");
+    const [wrapScale, scale] = choice("vertical axis", [["log", "logarithmic"], ["linear", "linear"]], "explore-scale");
     const bands = html("input", { type: "checkbox", id: "explore-bands" });
     form.append(wrapStat, wrapScale, html("label", { for: "explore-bands" }, "middle 80% of runs ", bands));
     const chart = svg("svg", { viewBox: "0 0 800 380", role: "img", class: "play-chart" });
     const table = html("div", { class: "play-out", "aria-live": "polite" });
     const box = { left: 62, right: 590, top: 14, bottom: 330 };
+    let shown = [];
+    let hovered; // index of the round under the pointer
     const update = () => {
-      const shown = data.curves.filter((c) =>
+      shown = data.curves.filter((c) =>
         Object.entries(selects).every(([key, select]) => c[key] === "any" || String(c[key]) === select.value),
       );
       const most = Math.max(1e-9, ...shown.flatMap((c) => (c.low && bands.checked ? [...c[stat.value], ...c.high] : c[stat.value])));
@@ -411,9 +535,12 @@
             : [];
           return [...band, svg("path", { d: `M${points.join("L")}`, fill: "none", stroke: c.color, "stroke-width": 2, "stroke-dasharray": c.dash || "none" })];
         }),
-        ...shown.map((c, i) => svg("g", {},
-          svg("path", { d: `M598 ${24 + 24 * i}h26`, stroke: c.color, "stroke-width": 2.5, "stroke-dasharray": c.dash || "none" }),
-          svg("text", { x: 630, y: 28 + 24 * i }, c.name))),
+        ...legend(hovered === undefined ? shown : [...shown].sort((a, b) => b[stat.value][hovered] - a[stat.value][hovered])),
+        ...(hovered === undefined ? [] : [
+          svg("path", { d: `M${fx(data.rounds[hovered])} ${box.bottom}V${box.top}`, class: "play-rule" }),
+          svg("text", { x: fx(data.rounds[hovered]), y: box.bottom + 18, "text-anchor": "middle", class: "play-hover" }, `round ${data.rounds[hovered].toLocaleString("en-GB")}`),
+          ...shown.map((c) => svg("circle", { cx: fx(data.rounds[hovered]), cy: fy(c[stat.value][hovered]), r: 3.5, fill: c.color })),
+        ]),
       );
       const head = html("tr", {}, ...["algorithm", "final mean", "final median", "runs on a wrong arm", "runs"].map((t) => html("th", { scope: "col" }, t)));
       const rows = shown.map((c) => html("tr", {}, html("th", { scope: "row" }, c.name),
@@ -422,6 +549,26 @@
       table.replaceChildren(html("table", { class: "table play-table" }, html("thead", {}, head), html("tbody", {}, ...rows)));
       chart.setAttribute("aria-label", `Cumulative regret (${stat.value}); the table below has the final values.`);
     };
+    // Names beside the chart; while the pointer is on it, in the order of their values there.
+    const legend = (curves) => curves.map((c, i) => svg("g", {},
+      svg("path", { d: `M598 ${24 + 24 * i}h26`, stroke: c.color, "stroke-width": 2.5, "stroke-dasharray": c.dash || "none" }),
+      svg("text", { x: 630, y: 28 + 24 * i }, hovered === undefined ? c.name : `${c.name}: ${pretty(c[stat.value][hovered])}`)));
+    chart.addEventListener("pointermove", (event) => {
+      const frame = chart.getBoundingClientRect();
+      const share = ((event.clientX - frame.left) * (800 / frame.width) - box.left) / (box.right - box.left);
+      const wanted = share * data.rounds.at(-1);
+      const nearest = data.rounds.reduce((best, k, i) => (Math.abs(k - wanted) < Math.abs(data.rounds[best] - wanted) ? i : best), 0);
+      const now = share < -0.02 || share > 1.02 ? undefined : nearest;
+      if (now !== hovered) {
+        hovered = now;
+        update();
+      }
+    });
+    chart.addEventListener("pointerleave", () => {
+      hovered = undefined;
+      update();
+    });
+    remember("explorer", form, { ...selects, statistic: stat, axis: scale, bands });
     form.addEventListener("input", update);
     form.addEventListener("submit", (event) => event.preventDefault());
     root.replaceChildren(form, html("div", { class: "play-scroll", tabindex: "0", role: "region", "aria-label": "Chart" }, chart), table);
@@ -430,7 +577,7 @@
   };
 
   const start = () => {
-    const kinds = { watch, calculator, explorer };
+    const kinds = { separation, watch, calculator, explorer };
     document.querySelectorAll("[data-play]").forEach((root) => kinds[root.dataset.play](root));
   };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);

@@ -1,15 +1,18 @@
 """The claims ledger: every checkable statement of the paper, its verdict and the check behind it.
 
-`claims.yml` holds the rows, `checks/` the functions they name, `labels.txt` the paper's labels.
-`python book/claims [ID ...]` runs the checks.
+`claims.yml` holds the rows, `checks/` the functions they name, `labels.yml` the paper's printed
+numbers, `mutants.json` how the checks fared when their statements were changed.
+`python -m book.claims [ID ...]` runs the checks.
 """
 
 from __future__ import annotations
 
 import importlib
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,12 @@ import yaml
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
-KINDS = [
+KINDS = (
     "theorem",
     "lemma",
     "corollary",
     "definition",
+    "assumption",
     "algorithm",
     "remark",
     "equation",
@@ -30,10 +34,13 @@ KINDS = [
     "figure",
     "text",
     "number",
-]
-EVIDENCE = ("proved", "derived", "checked by run", "cited")
+)
+EVIDENCE = ("proved", "derived", "checked by run", "cited", "machine-checked")
 VERDICTS = ("holds", "holds with repair", "false as stated", "not testable here")
-SEVERITIES = ("false", "gap", "constant", "typo", "none")
+NO_VERDICT = "no verdict"
+GRADES = ("everywhere", "in the stated range", "in a corner")
+ERRORS = ("false", "repair", "proof", "slip", "none")
+SOURCES = ("paper", "dissertation", "ours")
 
 
 @dataclass(frozen=True)
@@ -46,13 +53,19 @@ class Row:
     anchor: str
     evidence: str
     verdict: str
-    severity: str = "none"
+    grade: str | None = None
+    error: str = "none"
+    root: str | None = None
     check: str | None = None
-    mutant: dict[str, Any] = field(default_factory=dict)
+    mutants: dict[str, str] = field(default_factory=dict)
     wrong: str | None = None
     repair: str | None = None
     remains: str | None = None
+    note: str | None = None
     counterexample: str | None = None
+    source: str = "paper"
+    title: str | None = None
+    lean: dict[str, str] = field(default_factory=dict)
 
     @property
     def slug(self) -> str:
@@ -67,9 +80,25 @@ class Row:
     def target(self) -> str:
         return self.anchor.partition("#")[2]
 
+    @property
+    def printed(self) -> str:
+        """What the paper calls it, ``Lemma C.4``; the id where the paper has no number."""
+        return labels().get(self.id, {}).get("printed") or self.title or self.id
+
+    @property
+    def named(self) -> str:
+        """Printed number and label: ``Lemma C.4 (lm:finite)``."""
+        return f"{self.printed} ({self.id})" if self.printed != self.id else self.id
+
 
 def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
+
+
+@cache
+def labels() -> dict[str, dict[str, Any]]:
+    """Every label of the paper with its printed number, in the paper's order."""
+    return yaml.safe_load((HERE / "labels.yml").read_text(encoding="utf-8"))
 
 
 def _row(entry: object, where: str) -> Row:
@@ -86,12 +115,15 @@ def _row(entry: object, where: str) -> Row:
     for name, allowed in (
         ("kind", KINDS),
         ("evidence", EVIDENCE),
-        ("verdict", VERDICTS),
-        ("severity", SEVERITIES),
+        ("verdict", (*VERDICTS, NO_VERDICT)),
+        ("grade", (None, *GRADES)),
+        ("error", ERRORS),
+        ("source", SOURCES),
     ):
         if getattr(row, name) not in allowed:
             raise ValueError(
-                f"{where}: {name} is {getattr(row, name)!r}, expected one of {', '.join(allowed)}"
+                f"{where}: {name} is {getattr(row, name)!r}, expected one of "
+                + ", ".join(str(a) for a in allowed)
             )
     return row
 
@@ -109,10 +141,33 @@ def load(folder: Path = HERE) -> list[Row]:
     return rows
 
 
+def counts(rows: list[Row]) -> Counter[str]:
+    """How many rows of each kind there are; pages take every number from here.
+
+    Without a prefix the paper's statements are counted, and definitions are not among them;
+    with ``ours`` or ``dissertation`` before it, the rows of that source.
+    """
+    out: Counter[str] = Counter()
+    for row in rows:
+        prefix = "" if row.source == "paper" else f"{row.source} "
+        out["rows"] += 1
+        out[f"{prefix}rows"] += bool(prefix)
+        out[f"{prefix}{row.verdict}"] += 1
+        if row.verdict != NO_VERDICT:
+            out[f"{prefix}all"] += 1
+        if row.grade:
+            out[f"{prefix}false {row.grade}"] += 1
+        if row.error != "none" and not row.root:
+            out[f"{prefix}error {row.error}"] += 1
+        if row.lean:
+            out["lean"] += 1
+    return out
+
+
 def function(name: str) -> Callable[..., Any]:
     """Return the function called `name` (``module.function``) among the checks."""
     module, _, attribute = name.rpartition(".")
-    return getattr(importlib.import_module(f"claims.checks.{module}"), attribute)
+    return getattr(importlib.import_module(f"book.claims.checks.{module}"), attribute)
 
 
 def sources() -> list[Path]:

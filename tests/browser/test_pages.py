@@ -221,8 +221,7 @@ def test_search_finds_the_gap(browser, address):
     tab = browser.new_page()
     tab.set_default_timeout(PATIENCE)
     tab.goto(f"{address}/search.html?q=misspecification")
-    # Results come in one by one.
-    tab.wait_for_selector('#search-results li a[href*="notebooks/model.html"]')
+    tab.wait_for_selector('main .search-hits a[href*="notebooks/model.html"]')
     tab.close()
 
 

@@ -29,8 +29,8 @@ def test_arrow_keys_move_the_choice_and_the_text_follows(page):
 
 
 def test_numbers_are_those_of_the_stored_results(page):
-    from banditlib.paper.made import stored
-    from banditlib.paper.phase_map import summary
+    from banditlib.paper.experiments import stored
+    from banditlib.paper.experiments.phase_map.cells import summary
 
     table = page.locator(".phase-table tbody tr").first.inner_text()
     said = page.locator(".phase-say").inner_text()

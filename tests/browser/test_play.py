@@ -87,7 +87,7 @@ def test_misspecification_is_exactly_zeta(page):
 
 
 def test_steps_are_told_and_drawn(page):
-    say = page.locator(".play-say")
+    say = page.locator("[data-play=watch] .play-say")
     assert "Round 0" in say.inner_text()
     press(page, "Step")
     assert re.search(r"Round 1: arm \d, width 1\.000, kept", say.inner_text())
@@ -193,7 +193,8 @@ def test_explorer_shows_what_is_stored(page, site):
 def test_explorer_data_are_the_committed_results(site):
     import numpy as np
 
-    from banditlib.paper import figures, table_1
+    from banditlib.paper.experiments.synthetic import figure as figures
+    from banditlib.paper.experiments.synthetic import table as table_1
 
     data = explorer_data(site)
     marks, found = figures.curves(table_1.load(), "instance 0")
@@ -212,7 +213,7 @@ def test_explorer_switches_statistic_and_scale(page):
     before = chart.inner_html()
     page.locator("#explore-stat").select_option("median")
     middle = chart.inner_html()
-    page.locator("#explore-scale").select_option("log")
+    page.locator("#explore-scale").select_option("linear")
     assert len({before, middle, chart.inner_html()}) == 3
     assert "NaN" not in chart.inner_html()
     page.locator("#explore-bands").check()

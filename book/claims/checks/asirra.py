@@ -4,90 +4,149 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
-from banditlib.paper import sweep
-from banditlib.paper.made import stored
+from banditlib.paper.experiments import asirra_runs, stored
+from book.claims.formula import ATTAINED, Found, formula
 
 
 @functools.cache
-def _judged(data: str) -> dict:
+def _judged(data: str) -> dict[str, Any]:
     """The paper's sentences on the standard features, or on the weaker ones."""
     names = ("figure-1b", "figure-4") if data == "standard" else ("asirra-weak",)
-    return sweep.sentences([cell for name in names for cell in stored(name)])
+    return asirra_runs.sentences([cell for name in names for cell in stored(name)])
 
 
-def _seen(claim: str, data: str, *words: str) -> list:
+def _seen(claim: str, data: str, *words: str) -> list[Any]:
     """What was looked at for a claim, where all the words occur in its description."""
     found = [s for what, s in _judged(data)[claim] if all(w in what for w in words)]
     assert found, (claim, words)
     return found
 
 
-def _all(found: list, word: str = "reproduced") -> bool:
-    return all(sentence.verdict == word for sentence in found)
+@formula()
+def says(verdict: str, word: str) -> bool:
+    """Whether a sentence of the paper was judged so."""
+    return verdict == word
 
 
-def figure_1b(size: str = "ci", data: str = "tiny") -> None:
+def _all(found: list[Any], word: str = "reproduced") -> bool:
+    """Whether all were judged so; a verdict that fits every word would fit none."""
+    assert not says("reproduced", "not reproduced")
+    return all(says(sentence.verdict, word) for sentence in found)
+
+
+RUNS = Found(None, "8 runs of a million rounds")
+
+
+def figure_1b(size: str = "ci") -> Found:
     """The order and the shape on the weaker features; the magnitudes on none."""
     for which in ("standard", "tiny"):
         assert _all(_seen("magnitude", which, "ζ = 0.01"), "not reproduced")
-    assert _all(_seen("eventually", data)) and _all(_seen("sup", data))
+    assert _all(_seen("eventually", "tiny")) and _all(_seen("sup", "tiny"))
+    assert not _all(_seen("eventually", "standard"))
+    return RUNS
 
 
-def figure_4(size: str = "ci", factor: float = 1.0) -> None:
+@formula()
+def three_times(high: float, low: float) -> bool:
+    """Much more: the interval of one lies above three times that of the other."""
+    return high > 3 * low
+
+
+def figure_4(size: str = "ci") -> Found:
     """Much regret at ζ = 0.5, less at 0.1, and less at 0.05; the magnitudes on none."""
     for data in ("standard", "tiny"):
         top = {z: _seen("magnitude", data, f"ζ = {z:g},", "highest")[0] for z in (0.5, 0.1, 0.05)}
-        assert factor * top[0.5].interval[0] > 3 * top[0.1].interval[1]
+        assert three_times(top[0.5].interval[0], top[0.1].interval[1])
+        assert not three_times(top[0.1].interval[0], top[0.5].interval[1])
         assert top[0.1].interval[0] > top[0.05].interval[1]
         assert _all(list(top.values()), "not reproduced")
+    assert not three_times(3.0, 1.0) and three_times(3.1, 1.0) and not three_times(2.9, 1.0)
+    return RUNS
 
 
-def figure_4a(size: str = "ci", claim: str = "half") -> None:
+def figure_4a(size: str = "ci") -> Found:
+    """At ζ = 0.5 OFUL and DS-OFUL keep making mistakes, on both kinds of features."""
     for data in ("standard", "tiny"):
-        assert _all(_seen(claim, data, "Γ")) and _all(_seen(claim, data, "OFUL"))
+        assert _all(_seen("half", data, "Γ")) and _all(_seen("half", data, "OFUL"))
+    return RUNS
 
 
-def figure_4b(size: str = "ci", zeta: str = "0.1", oful: str = "not reproduced") -> None:
-    """Standard features: everything flattens. Weaker ones: DS-OFUL with Γ = 0.1, not OFUL."""
+def _panel(zeta: str) -> None:
+    """Standard features: everything flattens. Weaker ones: DS-OFUL with Γ = 0.1, and neither OFUL
+    nor Γ = 0.05, which the paper recommends.
+    """
     assert _all(_seen("constant", "standard", f"ζ = {zeta},"))
     assert _all(_seen("constant", "tiny", f"ζ = {zeta},", "Γ = 0.1"))
-    assert _all(_seen("constant", "tiny", f"ζ = {zeta},", "OFUL"), oful)
+    for row in ("OFUL", "Γ = 0.05"):
+        assert _all(_seen("constant", "tiny", f"ζ = {zeta},", row), "not reproduced")
 
 
-def figure_4c(size: str = "ci", oful: str = "not reproduced") -> None:
-    figure_4b(zeta="0.05", oful=oful)
+def figure_4b(size: str = "ci") -> Found:
+    """At ζ = 0.1 data selection keeps regret from growing."""
+    _panel("0.1")
+    return RUNS
 
 
-def eventually(size: str = "ci", data: str = "tiny") -> None:
+def figure_4c(size: str = "ci") -> Found:
+    """At ζ = 0.05 data selection keeps regret from growing."""
+    _panel("0.05")
+    return RUNS
+
+
+def eventually(size: str = "ci") -> Found:
     """A tie on standard features, a clear win on the weaker ones."""
     assert _seen("eventually", "standard")[0].interval == (0.0, 0.0)
-    assert _all(_seen("eventually", data))
+    assert _all(_seen("eventually", "tiny")) and not _all(_seen("eventually", "standard"))
+    return RUNS
 
 
-def sup(size: str = "ci", claim: str = "sup") -> None:
+def sup(size: str = "ci") -> Found:
+    """SupLinUCB: much higher, and constant, at ζ = 0.01, on both kinds of features."""
     for data in ("standard", "tiny"):
-        assert _all(_seen(claim, data, "ζ = 0.01"))
+        assert _all(_seen("sup", data, "ζ = 0.01"))
+    return RUNS
 
 
-def constant(size: str = "ci", curve: str = "SupLinUCB") -> None:
+@formula()
+def half_of(ours: float, plain: float) -> bool:
+    """Clearly less: the interval lies below half of the other."""
+    return ours < 0.5 * plain
+
+
+def constant(size: str = "ci") -> Found:
     """SupLinUCB on both kinds of features; Γ = 0.05 below OFUL where OFUL's regret grows."""
     for data in ("standard", "tiny"):
-        assert _all(_seen("constant", data, curve))
+        assert _all(_seen("constant", data, "SupLinUCB"))
     for zeta in (0.01, 0.05, 0.1):
         ours, plain = (
             _seen("constant", "tiny", f"ζ = {zeta:g},", row)[0] for row in ("Γ = 0.05", "OFUL")
         )
-        assert ours.interval[1] < 0.5 * plain.interval[0]
+        assert half_of(ours.interval[1], plain.interval[0])
+        assert not half_of(plain.interval[1], ours.interval[0])
+    assert not half_of(1.0, 2.0) and half_of(0.9, 2.0) and not half_of(1.1, 2.0)
+    return RUNS
 
 
-def half(size: str = "ci", ratio: float = 3.0) -> None:
+def half(size: str = "ci") -> Found:
+    """The least regret of the last part at ζ = 0.5 is above three times the most at smaller ζ."""
     for data in ("standard", "tiny"):
         calm = max(s.interval[1] for s in _seen("constant", data, "Γ"))
-        assert min(s.interval[0] for s in _seen("half", data)) > ratio * calm
+        least = min(s.interval[0] for s in _seen("half", data))
+        assert three_times(least, calm) and not three_times(calm, least)
+    assert not three_times(3.0, 1.0) and three_times(3.1, 1.0) and not three_times(2.9, 1.0)
+    return RUNS
 
 
-def threshold(size: str = "ci", d: int = 512) -> None:
+@formula()
+def scale(Delta: float, d: int) -> float:
+    """The threshold that the text names."""
+    return Delta / math.sqrt(d)
+
+
+def threshold(size: str = "ci") -> Found:
     """0.05 and 0.1 are above Δ/√d too and go well; 2ζ reaches Δ = 1 where the runs fail, at 0.5."""
-    assert 1.0 / math.sqrt(d) < 0.05
-    half()
+    assert abs(scale(1.0, 512) - 0.0442) < 1e-4 and scale(1.0, 512) < 0.05
+    half(size)
+    return ATTAINED

@@ -9,57 +9,73 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
+from typing import Any
 
 import numpy as np
-from flint import arb, fmpq_mpoly_ctx
+from flint import arb
 
 from banditlib import theory
-from claims.checks.finite_selections import (
-    _arb,
-    _ratio,
-    finite_sharp,
-    lm_11,
-    lm_finite,
-    lm_xlogx,
-    positive,
-)
-
-# Parameters at the edges of what is admissible; log(LB) and log(1/δ) reach far beyond floats.
-EDGES = [
-    theory.Known(d, Delta, R, log_L=log_L, log_inv_delta=x, repaired=repaired)
-    for d in (1, 2, 16, 10**6)
-    for Delta in (1.0, 0.18, 1e-9)
-    for R in (0.0, 1e-3, 1.0, 1e6)
-    for log_L in (0.0, 5.0, 3200.0, 1e9)
-    for x in (1e-9, 4.6, 1e6, 1e18, 1e30)
-    for repaired in (False, True)
-]
+from book.claims.checks.exact import ball, gens, hardest, positive
+from book.claims.checks.finite_selections import potential_tried
+from book.claims.formula import ATTAINED, Found, about, formula
 
 
-def eq_main1(size: str = "ci", lost: int = 0) -> None:
-    """The sum over C and the sum over its complement are the whole sum: every C ⊆ {1,…,6}."""
-    regret = [3, 0, 7, 1, 0, 5]
-    for n in range(7):
-        for C in combinations(range(6), n):
-            rest = [k for k in range(6) if k not in C][lost:]
-            assert sum(regret[k] for k in C) + sum(regret[k] for k in rest) == sum(regret)
+def edges(repaired: tuple[bool, ...] = (False, True)) -> list[theory.Known]:
+    """Parameters at the edges of what is admissible; log(LB) and log(1/δ) go beyond floats."""
+    return [
+        theory.Known(d, Delta, R, log_L=t / 2, log_B=t / 2, log_inv_delta=x, repaired=r)
+        for d in (1, 2, 16, 10**6)
+        for Delta in (1.0, 0.18, 1e-9)
+        for R in (0.0, 1e-3, 1.0, 1e6)
+        for t in (0.0, 5.0, 3200.0, 1e9)
+        for x in (1e-9, 4.6, 1e6, 1e18, 1e30)
+        for r in repaired
+    ]
 
 
 # --- one round -----------------------------------------------------------------------------------
 
 
-def _tight_ratio(w: float, beta: float = 3.0, s: float = 0.1, zeta: float = 0.02) -> float:
-    """Regret over ζ and β‖x_k‖ terms when the optimal arm is w e₂ and ties (see the chapter)."""
+@formula()
+def split_sum(regret: list[int], kept: tuple[int, ...]) -> int:
+    """The sum over kept rounds plus the sum over skipped ones."""
+    inside = sum(regret[k] for k in kept)
+    outside = sum(r for k, r in enumerate(regret) if k not in kept)
+    return inside + outside
+
+
+def eq_main1(size: str = "ci") -> Found:
+    """The sum over C and the sum over its complement are the whole sum: every C ⊆ {1,…,6}."""
+    regret = [3, 2, 7, 1, 5, 5]
+    for n in range(7):
+        for C in combinations(range(6), n):
+            assert split_sum(regret, C) == sum(regret)
+    return ATTAINED
+
+
+def _tight_regret(w: float, beta: float, s: float, zeta: float) -> float:
+    """Regret when the optimal arm is w e₂ and its index ties with s e₁'s (see the chapter)."""
     index = s * 2.0 + beta * s
     theta_k = np.array([2.0, index / w - beta])
     theta = theta_k - np.array([beta, 0.0])
-    return w * theta[1] - s * theta[0] + 2 * zeta
+    return float(w * theta[1] - s * theta[0] + 2 * zeta)
 
 
-def lm_mis(size: str = "ci", c: float = 2.0) -> None:
-    """r*_k − r(x_k) ≤ 2ζ + cβ‖x_k‖ on drawn configurations, and on the extremal one."""
-    assert _tight_ratio(1e-9) <= 2 * 0.02 + c * 3.0 * 0.1
+@formula("upper")
+def one_round(zeta: float, beta: float, width: float) -> float:
+    """What a round can cost on the event of the confidence bound."""
+    return 2 * zeta + 2 * beta * width
+
+
+def lm_mis(size: str = "ci") -> Found:
+    """r*_k − r(x_k) ≤ 2ζ + 2β‖x_k‖ on drawn configurations, and on the extremal one."""
+    ratios = []
+    cases = ((3.0, 0.1, 0.02), (0.5, 0.01, 0.3), (2.0, 0.2, 0.0), (0.05, 0.1, 0.3), (3.0, 5.0, 0.1))
+    for beta, s, zeta in cases:
+        regret, bound = _tight_regret(1e-9, beta, s, zeta), one_round(zeta, beta, s)
+        assert regret <= bound
+        ratios.append(regret / bound)
     rng = np.random.default_rng(20)
     for _ in range(200 if size == "ci" else 20000):
         d, arms = int(rng.integers(1, 5)), int(rng.integers(2, 7))
@@ -72,62 +88,141 @@ def lm_mis(size: str = "ci", c: float = 2.0) -> None:
         step *= beta / math.sqrt(step @ np.linalg.solve(U_inv, step))
         reward = X @ theta + rng.choice([-zeta, zeta], size=arms)
         k = int(np.argmax(X @ (theta + step) + beta * width))
-        assert reward.max() - reward[k] <= 2 * zeta + c * beta * width[k] + 1e-9
+        assert reward.max() - reward[k] <= one_round(zeta, beta, float(width[k])) + 1e-9
+    return Found({"one_round": hardest(ratios)}, "an optimal arm of no width that ties")
 
 
-def eq_step1(size: str = "ci", c: int = 4) -> None:
+@formula()
+def informal_Gamma(Delta: float, d: int) -> float:
+    """The order of Γ that the informal statement names."""
+    return Delta / math.sqrt(d)
+
+
+def lm_mis_informal(size: str = "ci") -> Found:
+    """The same bound; it is below Δ with the theorem's Γ, which is of that order up to ι₁.
+
+    A Γ of the next larger order, without the root of d, is too large, with the same radius.
+    """
+    found = lm_mis(size)
+    for d, Delta, R in product((1, 16, 4096), (0.5, 0.01), (0.0, 1.0)):
+        known = theory.known_gap(d, Delta, R)
+        order = informal_Gamma(Delta, d)
+        assert math.isclose(known.Gamma, order / (2 * known.iota1))
+        assert one_round(known.zeta_max, known.beta, known.Gamma) < Delta
+    for R in (0.0, 1.0):
+        known = theory.known_gap(4096, 0.5, R)
+        assert one_round(0.0, known.beta, known.Gamma * math.sqrt(4096)) > 0.5
+    return found
+
+
+@formula()
+def skip_terms(t: Any, p: Any, q: Any, R: Any) -> Any:
+    """2βΓ in units of Δ/(√d ι₁); t = √d, p = √ι₂, q = √(2ι₃)."""
+    return 1 + t * (R * q + 4 * p)
+
+
+def eq_step1(size: str = "ci") -> Found:
     """2βΓ, times √d ι₁/Δ, is 1 + √d(R√(2ι₃) + 4√ι₂): an identity in √d, √ι₂, √(2ι₃), R."""
-    t, p, q, R = fmpq_mpoly_ctx.get(["t", "p", "q", "R"], "lex").gens()
+    t, p, q, R = gens("t p q R")
     beta = 1 + 4 * t * p + R * t * q
-    assert beta == 1 + t * (R * q + c * p)
+    assert beta == skip_terms(t, p, q, R)
+    return ATTAINED
 
 
-def eq_rev1(size: str = "ci", c: int = 2) -> None:
-    """With 2ζ ≤ Δ/(√d ι₁) the constant 1 becomes 2; then lm:aux1 pushes the sum below Δ."""
-    t, p, q, R = fmpq_mpoly_ctx.get(["t", "p", "q", "R"], "lex").gens()
+@formula("upper")
+def with_misspecification(t: Any, p: Any, q: Any, R: Any) -> Any:
+    """2ζ + 2βΓ in the same units, with ζ ≤ Γ."""
+    return 2 + t * (4 * p + R * q)
+
+
+def eq_rev1(size: str = "ci") -> Found:
+    """With 2ζ ≤ Δ/(√d ι₁) the constant 1 becomes 2; at ζ = Γ it is an equality, and below Δ."""
+    t, p, q, R = gens("t p q R")
     beta = 1 + 4 * t * p + R * t * q
-    assert 1 + beta == c + t * (4 * p + R * q)
-    # divided by √d ≥ 1 this is at most 2 + 4√ι₂ + R√(2ι₃), which lm:aux1 bounds
-    lm_aux1(size)
+    assert 1 + beta == with_misspecification(t, p, q, R)
+    for e in edges():
+        root = math.sqrt(e.d)
+        terms = with_misspecification(root, math.sqrt(e.iota2), math.sqrt(2 * e.iota3), e.R)
+        assert terms < root * e.iota1  # that is, 2ζ + 2βΓ < Δ
+    return Found({"with_misspecification": 1.0}, "ζ = Γ", "")
 
 
 # --- the constant ι₁ -----------------------------------------------------------------------------
 
 
-def text_aux1_calc(size: str = "ci", c1: float = 6.0, c2: float = 3.0) -> None:
-    """2 + 4√u ≤ 6u and 2 log(1 + (16/9)u e^{2u}) ≤ 9u² for all u ≥ log 3."""
+@formula("upper")
+def first_calculus(u: Any) -> Any:
+    """The right-hand side for 2 + 4√ι₂."""
+    return 6 * u
+
+
+@formula("upper")
+def second_calculus(u: Any) -> Any:
+    """The right-hand side for √(2 log(1 + 16L²B²Γ⁻²ι₂)), squared."""
+    return (3 * u) ** 2
+
+
+def text_aux1_calc(size: str = "ci") -> Found:
+    """2 + 4√u ≤ 6u and 2 log(1 + (16/9)u e^{2u}) ≤ 9u² for all u ≥ log 3; hardest at log 3."""
     assert arb("1.09") < arb(3).log()
-    a, b = _arb(c1), _arb(c2)
-    assert positive(lambda u: a * u - 4 * u.sqrt() - 2, 1.09, 8.0)
-    assert a * 8 - 4 * arb(8).sqrt() - 2 > 0 and a > 2 / arb(8).sqrt()  # increasing beyond 8
-    assert positive(lambda u: b**2 * u**2 - 2 * (1 + 16 * u / 9 * (2 * u).exp()).log(), 1.09, 8.0)
-    assert b**2 * 8 > arb(68) / 9  # beyond 8: the left side is at most 2(2u + 16u/9) = 68u/9
+    assert positive(lambda u: first_calculus(u) - 4 * u.sqrt() - 2, 1.09, 8.0)
+    assert positive(
+        lambda u: second_calculus(u) - 2 * (1 + 16 * u / 9 * (2 * u).exp()).log(), 1.09, 8.0
+    )
+    for u in (arb(8), arb(10) ** 6):  # both sides are powers of u: what holds at 8 holds beyond
+        assert first_calculus(u) > (4 / arb(8).sqrt() + arb(2) / 8) * u
+        assert second_calculus(u) > arb(68) / 9 * u  # the left side is at most 2(2u + 16u/9)
+    low = math.log(3)
+    first = float(first_calculus(low)) / (2 + 4 * math.sqrt(low))
+    second = float(second_calculus(low)) / (2 * math.log(1 + 16 * low / 9 * math.exp(2 * low)))
+    return Found({"first_calculus": first, "second_calculus": second}, "u = log 3")
 
 
-def lm_aux1(size: str = "ci", scale: float = 1.0) -> None:
-    """ι₁ > 2 + 4√ι₂ + R√(2ι₃), with room 0.503, for the printed and the repaired ι₁.
+@about(
+    "Known.iota1", "Known.iota2", "Known.iota3", "Known.Gamma", "Known.log_LB",
+    "Known._log1p_selections",
+)  # fmt: skip
+def lm_aux1(size: str = "ci") -> Found:
+    """ι₁ > 2 + 4√ι₂ + R√(2ι₃) for the printed and the repaired ι₁, with a factor 1.98 to spare.
 
-    The proof: aux1-calc, the identities 4(6+3R) = 24+12R and 2·6(6+3R) = 72+36R, lm:xlogx with
-    2a ≥ 72, and a tangent at 2aM, M = 72e. The edge cases are evaluated besides.
+    The proof: the two inequalities of text:aux1-calc, 4(6+3R) = 24+12R and 2·6(6+3R) = 72+36R,
+    lm:xlogx with 2a ≥ 72. The edge cases are evaluated; the factor is least as δ → 0.
     """
-    text_aux1_calc(size)
-    lm_xlogx(size)
-    (R,) = fmpq_mpoly_ctx.get(["R"], "lex").gens()
+    (R,) = gens("R")
     assert 4 * (6 + 3 * R) == 24 + 12 * R and 2 * 6 * (6 + 3 * R) == 72 + 36 * R
-    M = 72 * arb(1).exp()
-    assert arb("0.5") + 1 / (2 * M) < arb("0.503")
-    # the smaller constant of the sharper lemma keeps Γ ≤ 1 and ι₂ > 1
-    assert 12 * (72 / arb(1).exp()).log() > 1
-    for c in EDGES:
-        rhs = c.iota1 / c.aux1_slack
-        assert rhs < scale * c.iota1 and rhs <= 0.503 * c.iota1 * (1 + 1e-12)
+    slacks = [e.aux1_slack for e in edges()]
+    assert min(slacks) > 1
+    for e in edges():
+        needed = 2 + 4 * math.sqrt(e.iota2) + e.R * math.sqrt(2 * e.iota3)
+        assert math.isclose(e.aux1_slack, e.iota1 / needed, rel_tol=1e-12)
+        assert math.isclose(e.iota1, _iota1(e, 12 if e.repaired else 18), rel_tol=1e-12)
+        assert math.isclose(e.iota2, math.log(3) + e.log_LB - math.log(e.Gamma), rel_tol=1e-12)
+        assert math.isclose(e.Gamma * 2 * math.sqrt(e.d) * e.iota1, e.Delta, rel_tol=1e-12)
+        x = math.log(16) + 2 * e.log_LB - 2 * math.log(e.Gamma) + math.log(e.iota2)
+        assert math.isclose(e.iota3, np.logaddexp(0, x) + e.log_inv_delta, rel_tol=1e-12)
+    return Found({"aux1_slack": min(slacks)}, "R > 0 and δ → 0: the factor tends to 2")
 
 
-def text_gamma_range(size: str = "ci", c: float = 24.0) -> None:
+def _iota1(e: theory.Known, c: int) -> float:
+    """ι₁ written out once more, term by term."""
+    inside = math.log((72 + 3 * c * e.R) / e.Delta) + e.log_L + e.log_B + math.log(e.d) / 2
+    return 24 * inside + c * e.R * inside + e.R * math.sqrt(8 * e.log_inv_delta)
+
+
+@formula("upper")
+def largest_Gamma() -> float:
+    """No admissible parameter has a larger threshold."""
+    return 1 / (48 * math.log(72))
+
+
+def text_gamma_range(size: str = "ci") -> Found:
     """2√d ι₁/Δ is a product of factors each smallest at d = Δ = L = B = 1, R = 0."""
-    top = theory.known_gap(1, 1.0, R=0.0)
-    assert math.isclose(top.Gamma, 1 / (2 * c * math.log(72)), rel_tol=1e-12)
-    assert all(e.Gamma <= top.Gamma * (1 + 1e-12) for e in EDGES)
+    top = theory.Known(1, 1.0, 0.0)
+    assert math.isclose(top.Gamma, largest_Gamma(), rel_tol=1e-12)
+    for e in edges((False,)):
+        assert e.Gamma <= largest_Gamma() * (1 + 1e-12)
+        assert e.zeta_max == e.Gamma
+    return Found({"largest_Gamma": 1.0, "zeta_max": 1.0}, "d = Δ = L = B = 1, R = 0")
 
 
 # --- kept rounds ---------------------------------------------------------------------------------
@@ -145,92 +240,174 @@ def counter_lm_he() -> dict[str, float]:
     return {"sum of bonuses": bonuses, "printed bound": printed}
 
 
-def lm_he(size: str = "ci", B: float = 2.0, c: float = 2.0) -> None:
-    """False: q = B² > 2 log(1+q). Repaired: with the cap, or with the factor T/log(1+T)."""
-    q = _arb(B) ** 2
-    assert q > 2 * (1 + q).log()
-    low, high = arb("2.51286"), arb("2.51287")
-    assert low < 2 * (1 + low).log() and high > 2 * (1 + high).log()
-    # q ≤ 2 log(1+q) up to the root: 2 log(1+q) − q is concave and vanishes at 0
-    lm_11(size, c)
-    # the uncapped form, exactly on orthonormal arms and on one repeated arm (λ = 1/T)
-    near = 1 + arb("1e-12")  # orthonormal arms attain equality
+def _widths(squares: list[Fraction], lam: Fraction) -> list[Fraction]:
+    """Squared widths of arms on one axis, in order."""
+    U, out = lam, []
+    for s in squares:
+        out.append(s / U)
+        U += s
+    return out
+
+
+@formula("upper")
+def uncapped(T: arb, d: int, n: int) -> arb:
+    """The repair without the cap, T = L²/λ."""
+    return T / (1 + T).log() * d * (1 + n * T / d).log()
+
+
+def lm_he(size: str = "ci") -> Found:
+    """False without the cap, for all of C and for subsets; true where T = L²/λ ≤ 2.5128.
+
+    One arm of length 1 at B = 2 exceeds the printed bound by 1.24, the first of ten by as much
+    as the set G = {1} asks. Repaired forms: with the cap, over every subset of a run; without it,
+    with the factor T/log(1+T).
+    """
+    ratios = []
+    for B, n in ((2.0, 1), (100.0, 10)):
+        widths = _widths([Fraction(1)] * n, Fraction(1, int(B) ** 2))
+        printed = float(theory.potential_bound_he(1, 1, 1.0, B**-2))
+        ratios.append(float(widths[0]) / printed)
+        assert ratios[-1] > 1  # the subset G = {1} of the kept rounds
+    low, high = 2.51286, 2.51287  # up to here q ≤ 2 log(1+q): concave, and zero at zero
+    assert low < theory.potential_bound_he(1, 1, math.sqrt(low)) and high > (
+        theory.potential_bound_he(1, 1, math.sqrt(high))
+    )
+    met = [1 / (2 * math.log(2))]  # one arm of squared width 1
+    assert theory.potential_bound(1, 1) >= 1
+    # with the cap: every subset of the kept rounds of a greedy run (the order stays)
+    for lam in (Fraction(1), Fraction(1, 100)):
+        widths = _widths([Fraction(1), Fraction(4), Fraction(9), Fraction(9), Fraction(1)], lam)
+        for n in range(1, 6):
+            for G in combinations(widths, n):
+                capped = sum(min(Fraction(1), q) for q in G)
+                bound = float(theory.potential_bound(n, 1, 3.0, float(lam)))
+                assert float(capped) <= bound
+                met.append(float(capped) / bound)
+    met.append(1 / (potential_tried().shown or math.inf))  # several axes, L and λ far from 1
+    near, attained = 1 + arb("1e-12"), []
     for T in (Fraction(1), Fraction(9), Fraction(10**8)):
-        factor = _ratio(T) / (1 + _ratio(T)).log()
-        for d in (1, 2, 8):
-            assert d * _ratio(T) <= factor * d * (1 + _ratio(T)).log() * near
+        for d in (1, 2, 8):  # orthonormal arms attain equality
+            attained.append(float(d * ball(T) / uncapped(ball(T), d, d)))
+            assert d * ball(T) <= uncapped(ball(T), d, d) * near
         total, U = Fraction(0), 1 / T
         for n in range(1, 40):
             total, U = total + 1 / U, U + 1
-            assert _ratio(total) <= factor * (1 + n * _ratio(T)).log() * near
+            assert ball(total) <= uncapped(ball(T), 1, n) * near
+    assert max(attained) > 1 - 1e-9
+    slack = {"potential_bound_he": 1.0, "potential_bound": hardest(met), "uncapped": 1.0}
+    return Found(slack, "one arm of length 1, B = 100: 543 times the printed bound")
 
 
-def _third_line(B: float) -> float:
-    """2dΛ₀ for d = Δ = L = 1, R = 0."""
-    known = theory.known_gap(1, 1.0, R=0.0, B=B)
-    return 2 * math.log1p(16 / known.Gamma**2 * known.iota2)
+@formula()
+def second_line(beta: float, n: float, squares: float, zeta: float) -> float:
+    """2β√n·√Σ‖x‖² + 2nζ."""
+    return 2 * beta * math.sqrt(n) * math.sqrt(squares) + 2 * n * zeta
+
+
+@formula("lower")
+def third_line(known: theory.Known, zeta: float) -> float:
+    """8βΓ⁻¹√(dι₂)·√(2d log(1+16dΓ⁻²ι₂)) + 32ζdΓ⁻²ι₂: below the second line on the instance."""
+    d, Gamma, iota2 = known.d, known.Gamma, known.iota2
+    root = math.sqrt(2 * d * math.log1p(16 * d / Gamma**2 * iota2))
+    return 8 * known.beta / Gamma * math.sqrt(d * iota2) * root + 32 * zeta * d / Gamma**2 * iota2
+
+
+@formula()
+def fourth_line(known: theory.Known, zeta: float) -> float:
+    """16β√(2d³ι₂ log(1+16dΓ⁻²ι₂)) ι₁/Δ + 64√d³ι₁ι₂/Δ, the third at ζ = Γ."""
+    d, iota1, iota2 = known.d, known.iota1, known.iota2
+    inside = 2 * d**3 * iota2 * math.log1p(16 * d / known.Gamma**2 * iota2)
+    first = 16 * known.beta * math.sqrt(inside) * iota1 / known.Delta
+    return first + 64 * math.sqrt(d**3) * iota1 * iota2 / known.Delta
+
+
+def _kept_run(Gamma: float, LB: float) -> tuple[int, float]:
+    """Kept rounds and Σ‖x‖² on one axis: one arm of full length, then the frugal adversary.
+
+    λ = B⁻². In units of λ the first arm multiplies U by 1 + L²B²; each later one, of width exactly
+    Γ, by 1 + Γ², until it would be longer than L.
+    """
+    left = math.log(LB**2 / Gamma**2) - math.log1p(LB**2)
+    more = math.floor(left / math.log1p(Gamma**2)) + 1 if left >= 0 else 0
+    return 1 + more, LB**2 + more * Gamma**2
 
 
 def counter_eq_step_finalb() -> dict[str, float]:
-    """d = Δ = L = 1, R = 0, B = 100: the first arm alone exceeds what the third line allows."""
+    """d = Δ = L = 1, R = 0, B = 100: one arm of length 1, then arms of width exactly Γ."""
     import math
 
     B = 100.0
     iota1 = 24 * math.log(72 * B)
     Gamma = 1 / (2 * iota1)
     iota2 = math.log(3 * B / Gamma)
-    allowed = 2 * math.log(1 + 16 / Gamma**2 * iota2)
-    first = 1 / B**-2  # squared width of an arm of length 1 when λ = B⁻²
-    assert first > allowed
-    return {"sum of squared widths": first, "third line allows": allowed}
+    beta = 1 + 4 * math.sqrt(iota2)
+    # U, in units of 1/B², grows by 1 + B² once and then by 1 + Γ² until an arm would exceed 1
+    more = math.floor((math.log(B**2 / Gamma**2) - math.log1p(B**2)) / math.log1p(Gamma**2)) + 1
+    n, squares = 1 + more, B**2 + more * Gamma**2
+    second = 2 * beta * math.sqrt(n) * math.sqrt(squares)
+    third = 8 * beta / Gamma * math.sqrt(iota2) * math.sqrt(2 * math.log1p(16 / Gamma**2 * iota2))
+    assert second > third
+    return {"kept rounds": n, "second line": second, "third line": third}
 
 
-def eq_step_finalb(size: str = "ci", B: float = 100.0) -> None:
-    """Line 3 fails without the cap (B = 100) and with it (B = 10¹²); lines 4 and 5 hold."""
-    assert _third_line(B) < B**2
-    U, doublings = Fraction(1, 10**24), 0
-    while U <= 1:  # an arm of squared length U ≤ 1 has width exactly 1 and doubles U
-        U, doublings = 2 * U, doublings + 1
-    assert doublings == 80 > _third_line(1e12)
-    # line 4: 8/Γ·√(dι₂)·√(2d) = 16 √(2d³ι₂) ι₁/Δ and 32ζd/Γ² ≤ 32d/Γ = 64√d³ι₁/Δ, with t = √d
-    t, i = fmpq_mpoly_ctx.get(["t", "i"], "lex").gens()
-    inverse_Gamma_times_D = 2 * t * i
-    assert 8 * inverse_Gamma_times_D * t * t == 16 * t**3 * i
-    assert 32 * t**2 * inverse_Gamma_times_D == 64 * t**3 * i
-    # line 5: 4√ι₂ ≤ β√(2Λ) because β ≥ 4√(dι₂) and Λ ≥ log(1 + 16·(48 log 72)²·log(144 log 72))
-    inverse = 48 * arb(72).log()
-    smallest = (1 + 16 * inverse**2 * (3 * inverse).log()).log()
-    assert (2 * smallest).sqrt() > arb("5.5")
-    # the same holds with Λ₁ of the repair, which contains L²B² ≥ 1 in place of d
-    assert all(
-        4 * math.sqrt(e.iota2) < e.beta * math.sqrt(2 * (e.iota3 - e.log_inv_delta))
-        for e in EDGES
-        if e.log_inv_delta < 1e10
-    )
+def eq_step_finalb(size: str = "ci") -> Found:
+    """Line 3 fails at B = 100, without misspecification and noise; lines 4 and 5 hold.
+
+    With the sum capped the same instance obeys line 3; it fails again only for a B far beyond any
+    use, since the logarithm lacks L²B².
+    """
+    known = theory.Known(1, 1.0, 0.0, log_B=math.log(100))
+    n, squares = _kept_run(known.Gamma, 100.0)
+    second, third = second_line(known.beta, n, squares, 0.0), third_line(known, 0.0)
+    numbers = counter_eq_step_finalb()
+    assert (n, second) == (numbers["kept rounds"], numbers["second line"])
+    assert math.isclose(third, numbers["third line"], rel_tol=1e-12) and second > third
+    capped = second_line(known.beta, n, squares - 100.0**2 + 1, 0.0)
+    assert capped < third
+    some = second_line(2.0, 9.0, 4.0, 0.5)
+    assert math.isclose(some, 2 * 2 * 3 * 2 + 9)
+    for e in edges((False,)):
+        if e.log_LB <= 5 and e.log_inv_delta < 1e10 and e.R < 10:
+            assert math.isclose(third_line(e, e.Gamma), fourth_line(e, e.Gamma), rel_tol=1e-9)
+            assert fourth_line(e, e.Gamma) < e.bound_printed
+    slack = {"third_line": second / third}
+    return Found(slack, "B = 100: one long arm, then the frugal adversary")
 
 
-def text_l193(size: str = "ci", gap: bool = True) -> None:
-    """A regret ρ that is 0 or in [Δ, 1] satisfies ρ ≤ ρ²/Δ; then R1 follows by the potential."""
-    rho, D = fmpq_mpoly_ctx.get(["rho", "D"], "lex").gens()
-    assert rho * rho - rho * D == rho * (rho - D)  # ≥ 0 for ρ = 0 and for ρ ≥ Δ
-    Delta = Fraction(1, 5)
-    regrets = [Fraction(0), Delta, Fraction(1)] if gap else [Delta / 2]
-    assert all(r <= r * r / Delta for r in regrets)
-    lm_finite(size)
-    lm_11(size)
+@formula("upper")
+def by_the_gap(rho: Fraction, Delta: Fraction) -> Fraction:
+    return rho * rho / Delta
+
+
+@about("Known._log1p_selections")
+def text_l193(size: str = "ci") -> Found:
+    """A regret ρ that is 0 or in [Δ, 1] satisfies ρ ≤ ρ²/Δ, with equality at Δ, and only those."""
+    for Delta in (Fraction(1, 5), Fraction(1, 100), Fraction(1)):
+        for rho in (Fraction(0), Delta, 3 * Delta, Fraction(1)):
+            assert rho <= by_the_gap(rho, Delta)
+        assert Delta == by_the_gap(Delta, Delta)
+        assert Delta / 2 > by_the_gap(Delta / 2, Delta)
+    for e in edges():  # R1 is the sum: 4(β+1)²/Δ times the potential bound at the largest count
+        log = float(np.logaddexp(0, math.log(16) + 2 * (e.log_LB - math.log(e.Gamma))
+                                 + math.log(e.iota2)))  # fmt: skip
+        assert math.isclose(e.bound_gap, 4 * (e.beta + 1) ** 2 / e.Delta * 2 * e.d * log)
+    return Found({"by_the_gap": 1.0, "bound_gap": 1.0}, "ρ = Δ")
 
 
 # --- the theorem ---------------------------------------------------------------------------------
 
 
-def aux_printed_range(size: str = "ci", t_max: float = 3200.0) -> None:
-    """R1' is at most the printed bound whenever log(LB) ≤ t_max: the chapter's constants."""
+def aux_printed_range(size: str = "ci") -> Found:
+    """R1' is at most the printed bound whenever log(LB) ≤ 3200: the chapter's constants.
+
+    At the far end of the range, with δ tiny, the two are 4 per cent apart.
+    """
 
     def h(t: arb) -> arb:
         g = (48 * (arb(72).log() + t)).log()
         return 95 * arb(16).log() + 189 * g + 95 * (arb(3).log() + t + g).log() - arb(3).log() - t
 
-    assert h(arb(0)) > 0 and h(_arb(t_max)) > 0  # h is concave
+    assert h(arb(0)) > 0 and h(arb(3200)) > 0  # h is concave
     u_min = (144 * arb(72).log()).log()
     beta_min = 1 + 4 * u_min.sqrt()
     assert beta_min > arb("11.13") and 1 + 1 / (8 * (beta_min + 1) ** 2) < arb("1.0009")
@@ -239,9 +416,13 @@ def aux_printed_range(size: str = "ci", t_max: float = 3200.0) -> None:
     assert arb("2.35") / 9 + (-2 * u_min).exp() / u_min < arb("0.2612")
     assert arb("2.612") < arb(1).exp()
     assert (32 * arb(2).sqrt() / (arb("2.2") * arb("2.1"))) ** 2 > 95
-    for e in EDGES:
-        if e.log_L <= t_max and not e.repaired:
+    ratios = []
+    for e in edges((False,)):
+        if e.log_LB <= 3200:
             assert e.bound_sharp <= e.bound_printed
+            ratios.append(e.bound_sharp / e.bound_printed)
+    slack = {"bound_printed": hardest(ratios), "bound_sharp": math.inf}
+    return Found(slack, "log(LB) = 3200, δ tiny")
 
 
 def _e1_phase_two(d: int, Delta: float, L: float) -> tuple[float, theory.Known]:
@@ -256,14 +437,27 @@ def _e1_phase_two(d: int, Delta: float, L: float) -> tuple[float, theory.Known]:
     return (d - 1) * rounds * Delta, c
 
 
-def aux_e1(size: str = "ci", c: float = 2.0) -> None:
-    """The adversary is obeyed in every round and inflicts at least the stated regret."""
-    for d, Delta, L in ((2, 1.0, 10.0), (4, 0.5, 10.0), (3, 0.3, 1000.0)):
+@formula("lower", tool=True)
+def e1_regret(d: int, beta: float, Delta: float, log_L: float) -> float:
+    """(d−1)·2β² log(Lβ/u)/(Δ(1+Δ/2)²), u = Δ(1+Δ/2)."""
+    u = Delta * (1 + Delta / 2)
+    return (d - 1) * 2 * beta**2 * (log_L + math.log(beta / u)) / (Delta * (1 + Delta / 2) ** 2)
+
+
+@about("e1_regret")
+def aux_e1(size: str = "ci") -> Found:
+    """The adversary is obeyed in every round and inflicts at least the stated regret.
+
+    The rounds are counted one by one; for large β the count is the formula's within a few per cent.
+    """
+    ratios = []
+    for d, Delta, L in ((2, 1.0, 10.0), (4, 0.7, 2.0), (3, 1.0, 1000.0)):
         regret, known = _e1_phase_two(d, Delta, L)
-        u, b = Delta * (1 + Delta / 2), known.beta
+        bound = e1_regret(d, known.beta, Delta, math.log(L))
         assert known.beta * known.Gamma < Delta / 2
-        assert regret >= (d - 1) * c * b**2 * math.log(L * b / u) / (Delta * (1 + Delta / 2) ** 2)
-        assert regret <= known.bound_sharp
+        assert regret >= bound
+        ratios.append(regret / bound)
+    return Found({"e1_regret": min(ratios)}, "the adversary itself, round by round")
 
 
 def counter_thm_main(log_L: int = 2_000_000) -> dict[str, float]:
@@ -292,54 +486,158 @@ def counter_thm_main(log_L: int = 2_000_000) -> dict[str, float]:
     return {"regret at least": float(regret), "printed bound": float(printed)}
 
 
-def thm_main(size: str = "ci", log_L: int = 2_000_000) -> None:
-    """The repaired bounds for all arguments, the range of the printed one, and its failure."""
-    lm_aux1(size)  # skipped rounds
-    finite_sharp(size)  # the number of kept rounds
-    lm_11(size)  # their squared widths
+@about("Known.beta")
+def thm_main(size: str = "ci") -> Found:
+    """The repaired bounds at every edge, the range of the printed one, its failure in the corner.
+
+    Skipped rounds: 2ζ + 2βΓ < Δ at every edge with ζ = ζ_max. Kept rounds: the adversary of
+    aux:e1 stays below every repaired bound, and above the printed one at log L = 2·10⁶.
+    """
+    ratios: dict[str, list[float]] = {
+        "bound_gap": [],
+        "bound_sharp": [],
+        "bound_cauchy_schwarz": [],
+    }
+    room = []
+    for e in edges():
+        beta = 1 + 4 * math.sqrt(e.d * e.iota2) + e.R * math.sqrt(2 * e.d * e.iota3)
+        assert math.isclose(e.beta, beta, rel_tol=1e-12)
+        room.append((e.Delta - 2 * e.beta * e.Gamma) / (2 * e.zeta_max))
+        assert room[-1] > 1  # 2ζ + 2βΓ < Δ
+    for d, Delta, L in ((2, 1.0, 10.0), (4, 0.7, 2.0)):
+        regret, known = _e1_phase_two(d, Delta, L)
+        for name, found in ratios.items():
+            assert regret <= getattr(known, name)
+            found.append(regret / getattr(known, name))
+    corner = theory.Known(2, 0.1, 1.0, log_L=2e6, log_inv_delta=1e18)
+    regret = e1_regret(2, corner.beta, 0.1, 2e6)
+    assert corner.beta * corner.Gamma < 0.05 and regret > corner.bound_printed
+    numbers = counter_thm_main()
+    assert math.isclose(numbers["regret at least"], regret, rel_tol=1e-6)
+    assert math.isclose(numbers["printed bound"], corner.bound_printed, rel_tol=1e-6)
+    for name in ratios:  # on the adversary's family the repaired bounds hold in the corner as well
+        assert regret <= getattr(corner, name)
+        ratios[name].append(regret / getattr(corner, name))
+    slack = {name: hardest(found) for name, found in ratios.items()}
+    slack |= {
+        "bound_printed": regret / corner.bound_printed,
+        "skip_regret": 1.98,
+        "e1_regret": 1.67,
+    }
+    return Found({**slack, "zeta_max": min(room)}, "the adversary of aux:e1 in the corner")
+
+
+def aux_r1(size: str = "ci") -> Found:
+    """Our theorem: 8d(β+1)²log(1+16L²B²Γ⁻²ι₂)/Δ, and the sharper R1', against the adversary."""
+    ratios, sharper = [], []
+    for d, Delta, L in ((2, 1.0, 10.0), (4, 0.7, 2.0)):
+        regret, known = _e1_phase_two(d, Delta, L)
+        assert regret <= known.bound_sharp <= known.bound_gap
+        ratios.append(regret / known.bound_gap)
+        sharper.append(regret / known.bound_sharp)
+    for e in edges():
+        x = math.log(2.35) + 2 * (e.log_LB - math.log(e.Gamma)) + math.log(e.iota2)
+        factor = 4 * (e.beta + 1) ** 2 + 0.5
+        written = e.d * factor * float(np.logaddexp(0, x)) / e.Delta
+        assert math.isclose(e.bound_sharp, written, rel_tol=1e-12)
+        assert e.bound_sharp <= e.bound_gap
+    corner = theory.Known(2, 0.1, 1.0, log_L=2e6, log_inv_delta=1e18)
+    regret = e1_regret(2, corner.beta, 0.1, 2e6)
+    assert regret <= corner.bound_sharp
+    ratios.append(regret / corner.bound_gap)
+    sharper.append(regret / corner.bound_sharp)
     # 1/log(1+y) ≤ 1/y + ½: the derivative of log(1+y) − 2y/(2+y) is y²/((1+y)(2+y)²)
-    (y,) = fmpq_mpoly_ctx.get(["y"], "lex").gens()
+    (y,) = gens("y")
     assert (2 + y) ** 2 - 4 * (1 + y) == y**2
-    aux_printed_range(size)
-    aux_e1(size)
-    counter_thm_main(log_L)
-    assert all(e.bound_sharp <= e.bound_gap for e in EDGES)
+    return Found(
+        {"bound_gap": hardest(ratios), "bound_sharp": hardest(sharper), "e1_regret": 4.0},
+        "the adversary of aux:e1",
+    )
 
 
 # --- remarks -------------------------------------------------------------------------------------
 
 
-def rem_order(size: str = "ci", share: float = 0.503) -> None:
-    """β + 1 ≤ 0.503√d ι₁, so both bounds are d²/Δ times logarithms."""
-    assert arb("0.5") + 1 / (144 * arb(1).exp()) < _arb(share)
-    assert 32 * _arb(share) < arb("16.1") and 4 * _arb(share) ** 2 < arb("1.02")
-    for e in EDGES:
-        assert e.beta + 1 <= share * math.sqrt(e.d) * e.iota1 * (1 + 1e-12)
+@formula("upper")
+def beta_order(d: int, iota1: float) -> float:
+    """β + 1 is at most this."""
+    return 0.503 * math.sqrt(d) * iota1
 
 
-def rem_expected(size: str = "ci", power: float = 1.0) -> None:
-    """With δ = 1/K the bound over (log K)^power · log log K stays bounded, and ζ_max shrinks."""
-    logs = [10.0**j for j in range(1, 31)]
+@about("Known._log1p_selections", "Known._cauchy_schwarz", "Known.bound_printed")
+def rem_order(size: str = "ci") -> Found:
+    """β + 1 ≤ 0.503√d ι₁, nearly attained as δ → 0; then both bounds are d²/Δ times logarithms."""
+    ratios = []
+    for e in edges():
+        assert e.beta + 1 <= beta_order(e.d, e.iota1) * (1 + 1e-12)
+        ratios.append((e.beta + 1) / beta_order(e.d, e.iota1))
+        logs = float(
+            np.logaddexp(0, math.log(16 * e.d) - 2 * math.log(e.Gamma) + math.log(e.iota2))
+        )
+        order = e.d**2 / e.Delta * e.iota1**2 * math.sqrt(2 * e.iota2 * logs)
+        assert math.isclose(
+            e.bound_printed, 32 * e.beta / math.sqrt(e.d) / e.iota1 * order, rel_tol=1e-9
+        )
+        assert e.bound_printed <= 16.1 * order
+    return Found({"beta_order": hardest(ratios), "bound_printed": 1.0}, "R > 0, δ → 0")
+
+
+@formula("upper")
+def expected_order(log_K: float) -> float:
+    """The growth of the bound with K at δ = 1/K."""
+    return log_K * math.log(log_K)
+
+
+def rem_expected(size: str = "ci") -> Found:
+    """With δ = 1/K the bound grows like log K · log log K, no faster and no slower.
+
+    The ratio settles: from K = e^{10^38} to e^{10^50} it moves by less than five per cent, while
+    that to log K alone still rises by a tenth. The admissible ζ falls like 1/√(log K).
+    """
+    logs = [10.0**j for j in range(14, 51, 12)]
     known = [theory.Known(16, 0.18, 1.0, log_inv_delta=x) for x in logs]
-    ratio = [k.bound_sharp / (x**power * math.log(x)) for k, x in zip(known, logs, strict=True)]
-    assert all(a > b for a, b in pairwise(ratio))
-    zetas = [k.zeta_max for k in known]
-    assert all(a > b for a, b in pairwise(zetas))
-    per_log = [k.bound_sharp / x for k, x in zip(known, logs, strict=True)]
-    assert per_log[-1] > per_log[-8]  # the log log is really there
+    ratio = [k.bound_sharp / expected_order(x) for k, x in zip(known, logs, strict=True)]
+    assert all(abs(b / a - 1) < 0.25 for a, b in pairwise(ratio))
+    assert abs(ratio[-1] / ratio[-2] - 1) < 0.05
+    alone = [k.bound_sharp / x for k, x in zip(known, logs, strict=True)]
+    assert alone[-1] > 1.1 * alone[-2]
+    zetas = [k.zeta_max * math.sqrt(x) for k, x in zip(known, logs, strict=True)]
+    assert abs(zetas[-1] / zetas[-2] - 1) < 1e-3
+    limit = 0.18 / (2 * 4 * math.sqrt(8))
+    assert abs(zetas[-1] / limit - 1) < 1e-3
+    return Found({"expected_order": 1.0, "bound_sharp": 1.0, "zeta_max": 1.0}, "K up to e^(10^50)")
 
 
-def text_l491(size: str = "ci", zeta_factor: float = 1.0) -> None:
-    """Skipped rounds cost nothing at ζ = Γ, on an instance whose errors all point the same way."""
-    for d, Delta in ((5, 0.2), (10, 0.3)):
+def _worst_wrapup(d: int, Delta: float, zeta: float, c: theory.Known) -> tuple[float, bool]:
+    """Regret of the arm that DS-OFUL plays when all arms are known to width below Γ.
+
+    The errors of the d − 1 arms that the best one is made of all point down, its own up; the
+    algorithm has learnt from every axis until its width fell below Γ.
+    """
+    a = np.append(np.full(d - 1, 1 / math.sqrt(d - 1)), 0.0)
+    theta = np.append(a[:-1] * 0.7, 0.7 - Delta)
+    arms = np.array([a, np.eye(d)[-1]])
+    reward = arms @ theta + zeta * np.array([1.0, -1.0])
+    m = math.ceil(1 / c.Gamma**2)
+    theta_k = m / (1 + m) * (theta + zeta * np.append(-np.ones(d - 1), 1.0))
+    width = np.linalg.norm(arms, axis=1) / math.sqrt(1 + m)
+    played = int(np.argmax(arms @ theta_k + c.beta * width))
+    return float(reward.max() - reward[played]), bool(np.all(width < c.Gamma))
+
+
+def text_l491(size: str = "ci") -> Found:
+    """Skipped rounds cost nothing at ζ = Γ; on these instances only from ζ ≈ Δ/(1+√(d−1)) on.
+
+    So the condition has a factor of hundreds to spare: it is measured, and twice that fails.
+    """
+    slacks = []
+    for d, Delta in ((5, 0.2), (10, 0.3), (65, 0.1)):
         c = theory.known_gap(d, Delta, R=0.0)
-        zeta = zeta_factor * c.Gamma
-        a = np.append(np.full(d - 1, 1 / math.sqrt(d - 1)), 0.0)
-        theta = np.append(a[:-1] * 0.7, 0.7 - Delta)
-        arms = np.array([a, np.eye(d)[-1]])
-        reward = arms @ theta + zeta
-        m = math.ceil(1 / c.Gamma**2)
-        theta_k = m / (1 + m) * (theta + zeta * np.append(-np.ones(d - 1), 1.0))
-        width = np.linalg.norm(arms, axis=1) / math.sqrt(1 + m)
-        assert np.all(width < c.Gamma)  # skipped
-        assert reward[int(np.argmax(arms @ theta_k + c.beta * width))] == reward.max()
+        lost, skipped = _worst_wrapup(d, Delta, c.zeta_max, c)
+        assert lost == 0 and skipped
+        breaks = Delta / (1 + math.sqrt(d - 1))
+        slack = breaks / c.zeta_max
+        assert _worst_wrapup(d, Delta, 0.98 * breaks, c)[0] == 0
+        assert _worst_wrapup(d, Delta, 1.02 * breaks, c)[0] > 0
+        slacks.append(slack)
+    return Found({"zeta_max": min(slacks)}, "errors of one sign on d − 1 axes")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from math import ceil, log, sqrt
+from math import ceil, log2, sqrt
+from typing import Any
 
 import numpy as np
 
 from banditlib.policies import SupLinUCB
+from book.claims.formula import ATTAINED, Found, about, formula
 
 TAU = 1e-9
 
@@ -19,18 +21,35 @@ def first_best(score: np.ndarray) -> int:
     return int(np.argmax(score >= best - TAU * (1 + abs(best))))
 
 
+@formula(tool=True)
+def wide(width: float, l: int) -> bool:
+    """Whether a level finds an arm wide enough to learn from it."""
+    return width >= 2.0**-l
+
+
+@formula(tool=True)
+def ends(k: int, l: int, d: int) -> bool:
+    """Whether round k stops at level l without learning."""
+    return k <= 4**l * d
+
+
+@formula(tool=True)
+def survives(behind: np.ndarray, beta: float, l: int, margin: float) -> np.ndarray:
+    """Which arms stay: those whose index is behind the best by no more than margin·β(l)2⁻ˡ."""
+    return behind <= margin * beta * 2.0**-l
+
+
 class Reference:
     """Algorithm 2, transcribed: every inverse is computed afresh, nothing is remembered but data.
 
-    After `play(k, D)` the survivors of each level that the round met are in `seen`.
-    `threshold` and `margin` scale the two constants of the pseudocode, for mutants.
+    After `play(k, D)` the survivors of each level that the round met are in `seen`. The paper's
+    elimination has the margin 2, the dissertation's 3.
     """
 
     def __init__(
-        self, d: int, beta: Callable[[int], float], lam: float = 1.0,
-        threshold: float = 1.0, margin: float = 2.0,
-    ) -> None:  # fmt: skip
-        self.d, self.beta, self.threshold, self.margin = d, beta, threshold, margin
+        self, d: int, beta: Callable[[int], float], lam: float = 1.0, margin: float = 2.0
+    ) -> None:
+        self.d, self.beta, self.margin = d, beta, margin
         self.U: dict[int, np.ndarray] = defaultdict(lambda: lam * np.eye(d))
         self.b: dict[int, np.ndarray] = defaultdict(lambda: np.zeros(d))
         self.seen: list[np.ndarray] = []
@@ -47,11 +66,11 @@ class Reference:
         while True:
             self.seen.append(alive)
             width, index = self.view(l, D[alive])
-            if width.max() >= self.threshold * 2.0**-l * (1 - TAU):
+            if wide(width.max(), l):
                 return int(alive[first_best(width)]), l, True
-            if k <= 4**l * self.d:
+            if ends(k, l, self.d):
                 return int(alive[first_best(index)]), l, False
-            near = index.max() - index <= self.margin * self.beta(l) * 2.0**-l * (1 + TAU)
+            near = survives(index.max() - index, self.beta(l), l, self.margin)
             alive, l = alive[near], l + 1
 
     def learn(self, l: int, x: np.ndarray, reward: float) -> None:
@@ -84,59 +103,88 @@ def hand_trace() -> list[tuple[int, int, bool, int]]:
     return [(0, l, learnt, alive) for n, l, learnt, alive in blocks for _ in range(n)]
 
 
-def _trace(**mutated: float) -> list[tuple[int, int, bool, int]]:
-    run, D, out = Reference(1, lambda l: 1.0, **mutated), np.array([[0.8], [0.2]]), []
+def _trace() -> list[tuple[int, int, bool, int]]:
+    run, D, out = Reference(1, lambda l: 1.0), np.array([[0.8], [0.2]]), []
     for k in range(1, 338):
         arm, l, learnt = run.round(k, D, lambda x: float(x[0]))
         out.append((arm, l, learnt, len(run.seen[-1])))
     return out
 
 
-def alg_suplin(size: str = "ci", threshold: float = 1.0) -> None:
-    """The transcription follows the hand trace, and the package follows the transcription."""
-    assert _trace(threshold=threshold) == hand_trace()
+def _axis_trace() -> list[tuple[int, bool]]:
+    """One unit arm on the line: level l finds widths 1, 1/√2, … down to exactly 2⁻ˡ."""
+    run = Reference(1, lambda l: 1.0)
+    return [run.round(k, np.array([[1.0]]), lambda x: 1.0)[1:] for k in range(1, 90)]
+
+
+@about("wide", "ends", "survives")
+def alg_suplin(size: str = "ci") -> Found:
+    """The transcription follows the hand trace, and the package follows the transcription.
+
+    The hand trace covers widths of exactly 2⁻ˡ, rounds of exactly 4ˡd, and an elimination.
+    """
+    assert _trace() == hand_trace()
+    behind = np.array([0.0, 0.5, 0.5000001])  # exactly 2β2⁻ˡ stays, more goes
+    assert survives(behind, 1.0, 2, 2.0).tolist() == [True, True, False]
+    assert _axis_trace() == [(1, True)] * 4 + [(2, True)] * 16 + [(3, True)] * 64 + [(4, True)] * 5
+    short = Reference(1, lambda l: 1.0)  # never wide: round 4 ends at level 1, round 5 at level 2
+    assert [short.play(k, np.array([[1e-9]]))[1:] for k in (4, 5, 16, 17)] == [
+        (1, False), (2, False), (2, False), (3, False)
+    ]  # fmt: skip
     rng, theta = np.random.default_rng(0), np.array([0.8, 0.6])
     run, agent = Reference(2, lambda l: 1.0 + 0.1 * l), SupLinUCB(lambda l: 1.0 + 0.1 * l, 1.0)
-    live = agent.start(2)
-    for k, D in enumerate(contexts(rng, 500 if size == "ci" else 5000), 1):
+    live: Any = agent.start(2)
+    for k, D in enumerate(contexts(rng, 400 if size == "ci" else 5000), 1):
         reward = float(0.1 * rng.standard_normal())
         arm, l, learnt = run.round(k, D, lambda x, noise=reward: float(x @ theta) + noise)
         assert (live.choose(D), live.info.level) == (arm, l if learnt else 0)
         live.learn(float(D[arm] @ theta) + reward)
+    return ATTAINED
 
 
-def eq_arm_elimination(size: str = "ci", margin: float = 2.0) -> None:
-    """The elimination rule gives the hand trace, and the best index always survives it."""
-    assert _trace(margin=margin) == hand_trace()
+@about("survives")
+def eq_arm_elimination(size: str = "ci") -> Found:
+    """Arms behind by 2β2⁻ˡ stay, arms behind by more go; the best index always survives."""
+    for l, beta in ((1, 1.0), (3, 2.5)):
+        limit = 2 * beta * 2.0**-l
+        behind = np.array([0.0, 0.5 * limit, limit, 1.001 * limit, 3 * limit])
+        assert survives(behind, beta, l, 2.0).tolist() == [True, True, True, False, False]
+    assert _trace() == hand_trace()
     rng = np.random.default_rng(1)
-    run, theta = Reference(2, lambda l: 1.0, margin=margin), np.array([0.8, 0.6])
-    for k, D in enumerate(contexts(rng, 400 if size == "ci" else 4000), 1):
+    run, theta = Reference(2, lambda l: 1.0), np.array([0.8, 0.6])
+    for k, D in enumerate(contexts(rng, 300 if size == "ci" else 4000), 1):
         run.play(k, D)
         for l, (here, above) in enumerate(zip(run.seen, run.seen[1:], strict=False), 1):
             best = here[first_best(run.view(l, D[here])[1])]
             assert best in above and set(above) <= set(here)
         run.round(k, D, lambda x: float(x @ theta) + 0.1 * rng.standard_normal())
+    return ATTAINED
 
 
-def text_l206(size: str = "ci", base: float = 4.0) -> None:
+@formula()
+def last_level(k: int, d: int) -> int:
+    """The level at which round k stops at the latest."""
+    return max(1, ceil(log2(k / d) / 2))
+
+
+def text_l206(size: str = "ci") -> Found:
     """No round passes level ⌈log₄(k/d)⌉, and a round that does not learn stops exactly there."""
     for d in (1, 2, 3, 16):
-        for k in range(1, 300 if size == "ci" else 1500):
+        for k in (*range(1, 80), 255, 256, 257, 1024, 1025, 10_000):
             # With widths that are never large, the level of a round is the last level itself.
             run = Reference(d, lambda l: 1.0, lam=1e30)
             _, l, learnt = run.play(k, np.eye(d)[:1])
-            assert not learnt
-            assert l == max(1, ceil(log(k / d) / log(base) - 1e-12)), (d, k, l)
-    assert _stop(10_000, 16) == 5
+            assert not learnt and l == last_level(k, d)
+    assert last_level(10_000, 16) == 5
     rng, theta = np.random.default_rng(2), np.array([0.8, 0.6])
     run = Reference(2, lambda l: 1.0)
     ended: dict[int, int] = defaultdict(int)
-    for k, D in enumerate(contexts(rng, 1500), 1):
+    for k, D in enumerate(contexts(rng, 600), 1):
         _, l, learnt = run.round(k, D, lambda x: float(x @ theta))
-        assert l <= _stop(k, 2) and (learnt or l == _stop(k, 2))
+        assert l <= last_level(k, 2) and (learnt or l == last_level(k, 2))
         ended[l] += not learnt
     assert all(n <= (8 if l == 1 else 6 * 4 ** (l - 1)) for l, n in ended.items())
-    assert sum(ended.values()) > 50
+    return ATTAINED
 
 
 def counter_text_l206() -> dict[str, float]:
@@ -151,43 +199,77 @@ def counter_text_l206() -> dict[str, float]:
     return {"level reached": level, "log k": log(k), "log2 k": log2(k)}
 
 
-def _stop(k: int, d: int) -> int:
-    l = 1
-    while 4**l * d < k:
-        l += 1
-    return l
-
-
-def aux_level_status(size: str = "ci", threshold: float = 1.0) -> None:
-    """Levels and selections of a noisy run, rebuilt from the arms played and nothing else."""
-    rng, theta = np.random.default_rng(3), np.array([0.6, -0.3, 0.2])
-    run, d, U = Reference(3, lambda l: 1.0), 3, defaultdict(lambda: np.eye(3))
-    for k, D in enumerate(contexts(rng, 800 if size == "ci" else 8000, d=3), 1):
-        arm, level, learnt = run.round(k, D, lambda x: float(x @ theta) + rng.standard_normal())
-        x, l = D[arm], 1
+def _replayed(X: list[np.ndarray], d: int) -> list[tuple[int, bool]]:
+    """Level and learning of every round, rebuilt from the arms played and nothing else."""
+    U: dict[int, np.ndarray] = defaultdict(lambda: np.eye(d))
+    out = []
+    for k, x in enumerate(X, 1):
+        l = 1
         while True:
-            wide = sqrt(x @ np.linalg.solve(U[l], x)) >= threshold * 2.0**-l * (1 - TAU)
-            if wide or k <= 4**l * d:
+            learnt = bool(wide(sqrt(x @ np.linalg.solve(U[l], x)), l))
+            if learnt or ends(k, l, d):
                 break
             l += 1
-        assert (l, wide) == (level, learnt)
-        if wide:
+        if learnt:
             U[l] = U[l] + np.outer(x, x)
+        out.append((l, learnt))
+    return out
 
 
-def text_l208_levels(size: str = "ci", ratio: float = 2.0) -> None:
-    """With one arm a round, level l is DS-OFUL's selection (Γ = 2⁻ˡ) on what is passed up."""
-    K = 600 if size == "ci" else 6000
-    sets = contexts(np.random.default_rng(4), K, N=1)
-    run = Reference(2, lambda l: 1.0)
-    played = [run.round(k, D, lambda x: 0.0) for k, D in enumerate(sets, 1)]
-    stream = list(range(1, K + 1))
-    for l in range(1, 5):
-        U, kept, skipped = np.eye(2), [], []
-        for k in stream:
-            x = sets[k - 1, 0]
-            wide = sqrt(x @ np.linalg.solve(U, x)) >= ratio**-l * (1 - TAU)
-            (kept if wide else skipped).append(k)
-            U = U + np.outer(x, x) if wide else U
-        assert kept == [k for k, (_, m, c) in enumerate(played, 1) if m == l and c]
-        stream = [k for k in skipped if k > 4**l * 2]
+@about("wide", "ends")
+def aux_level_status(size: str = "ci") -> Found:
+    """Levels and selections of a noisy run, rebuilt from the arms; two noises, one history of arms.
+
+    The package's SupLinUCB plays; the rebuilding never sees a reward.
+    """
+    rng, theta = np.random.default_rng(3), np.array([0.6, -0.3, 0.2])
+    live: Any = SupLinUCB(lambda l: 1.0, 1.0).start(3)
+    arms, levels = [], []
+    for D in contexts(rng, 500 if size == "ci" else 8000, d=3):
+        arm = live.choose(D)
+        levels.append(live.info.level)
+        arms.append(D[arm])
+        live.learn(float(D[arm] @ theta) + rng.standard_normal())
+    assert [l if learnt else 0 for l, learnt in _replayed(arms, 3)] == levels
+    axis = [np.array([1.0]) for _ in range(90)]
+    expected = [(1, True)] * 4 + [(2, True)] * 16 + [(3, True)] * 64 + [(4, True)] * 6
+    assert _replayed(axis, 1) == expected
+    ended = _replayed([np.array([1e-9])] * 5, 1)
+    assert ended == [(1, False)] * 4 + [(2, False)]
+    return ATTAINED
+
+
+@formula()
+def ds_keeps(width: float, l: int) -> bool:
+    """DS-OFUL's rule at the threshold Γ = 2⁻ˡ."""
+    return width >= 2.0**-l
+
+
+def text_l208_levels(size: str = "ci") -> Found:
+    """With one arm a round, level l is DS-OFUL's selection (Γ = 2⁻ˡ) on what is passed up.
+
+    Random arms, and unit arms on the line, whose widths meet 2⁻ˡ exactly.
+    """
+    K = 500 if size == "ci" else 6000
+    axis = np.ones((100, 1, 1))
+    short = axis * np.where(np.arange(100) % 3, 1.0, 0.3)[:, None, None]
+    tiny = np.where(np.arange(300) % 2, 1e-3, 1.0)[:, None, None] * np.ones((300, 1, 1))
+    for sets in (contexts(np.random.default_rng(4), K, N=1), axis, short, tiny):
+        d = sets.shape[2]
+        run = Reference(d, lambda l: 1.0)
+        played = [run.round(k, D, lambda x: 0.0) for k, D in enumerate(sets, 1)]
+        stream = list(range(1, len(sets) + 1))
+        for l in range(1, 5):
+            U = np.eye(d)
+            kept: list[int] = []
+            skipped: list[int] = []
+            for k in stream:
+                x = sets[k - 1, 0]
+                learns = ds_keeps(sqrt(x @ np.linalg.inv(U) @ x), l)
+                (kept if learns else skipped).append(k)
+                U = U + np.outer(x, x) if learns else U
+            assert kept == [k for k, (_, m, c) in enumerate(played, 1) if m == l and c]
+            stopped = [k for k, (_, m, c) in enumerate(played, 1) if m == l and not c]
+            assert stopped == [k for k in skipped if ends(k, l, d)]
+            stream = [k for k in skipped if not ends(k, l, d)]
+    return ATTAINED

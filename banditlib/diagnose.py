@@ -1,0 +1,160 @@
+"""Is a linear model good enough? How far rewards are from linear, and what the theorems say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from banditlib import theory
+from banditlib.checks import numbers, real, real_array
+from banditlib.linear_fit import best_linear_fit
+from banditlib.problems.contextual import Contextual, Rounds, smallest_gap
+from banditlib.view import first_best
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    r"""How far rewards are from linear, and what the theorems say about it.
+
+    Attributes
+    ----------
+    arms : number of arms looked at, all sets together
+    dim : dimension d
+    theta : (d,) the best linear fit in the sup norm
+    zeta : misspecification ζ, the largest error of that fit
+    gap : minimal positive gap Δ, infinite if every arm is optimal
+    ratio : :math:`\zeta\sqrt d/\Delta`
+    zeta_covered : largest ζ for which the repaired theorem on DS-OFUL promises constant regret
+    zeta_hard : ζ from which the lower bound's family exists for this d, Δ and number of arms
+    ranked : share of the sets whose best arm is also the best by ``theta``
+    sentence : what follows
+    """
+
+    arms: int
+    dim: int
+    theta: np.ndarray = field(repr=False)
+    zeta: float
+    gap: float
+    ratio: float
+    zeta_covered: float
+    zeta_hard: float
+    ranked: float
+    sentence: str
+
+    def __repr__(self) -> str:
+        rows = "\n".join(f"  {name:<22}{value}" for name, value in self._rows())
+        return f"Diagnosis of {self.arms} arms in {self.dim} dimensions\n{rows}\n  {self.sentence}"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
+            for name, value in self._rows()
+        )
+        return f"<table>{rows}</table><p>{escape(self.sentence)}</p>"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return [
+            ("misspecification ζ", f"{self.zeta:.4g}"),
+            ("minimal gap Δ", f"{self.gap:.4g}"),
+            ("ζ√d/Δ", f"{self.ratio:.4g}"),
+            ("theorem covers ζ up to", f"{self.zeta_covered:.2g}"),
+            ("lower bound from ζ =", f"{self.zeta_hard:.2g}"),
+            ("best arm ranked first", f"{self.ranked:.1%} of sets"),
+        ]
+
+
+def diagnose(
+    X: Any, rewards: Any, mask: Any = None, R: float = 1.0, delta: float = 0.01
+) -> Diagnosis:
+    r"""Is the linear model good enough? Best linear fit, ζ, Δ, ζ√d/Δ and what the theorems say.
+
+    Parameters
+    ----------
+    X : (N, d) arms, or (K, M, d) the decision sets of K rounds
+    rewards : (N,) or (K, M) their expected rewards (as known, or as estimated from many plays)
+    mask : (K, M) True where there is an arm, for sets of different sizes
+    R : size of the noise (it is R-sub-Gaussian), for the theorem
+    delta : probability with which the theorem may fail
+    """
+    R, delta = real("R", R, 0.0), real("delta", delta, 0.0, strict=True)
+    if delta >= 1:
+        raise ValueError(f"delta: expected a number in (0, 1), got {delta!r}")
+    rounds = _sets(X, rewards, mask)
+    points, reward = rounds.flat()
+    theta, zeta = best_linear_fit(points, reward)
+    gap, d = smallest_gap(rounds.gaps), points.shape[1]
+    score = rounds.X @ theta
+    if rounds.mask is not None:
+        score = np.where(rounds.mask, score, -np.inf)
+    ranked = float(np.mean(rounds.gaps[np.arange(len(score)), first_best(score)] == 0))
+    covered = hard = math.inf
+    if math.isfinite(gap):
+        covered = _covered(points, reward, theta, gap, R, delta)
+        distinct = len(np.unique(points, axis=0))
+        eps = min(1.0, theory.lower_eps(d, max(2, distinct), repaired=True))
+        hard = 3 * gap * eps / (1 + eps)
+    ratio = zeta * math.sqrt(d) / gap
+    sentence = _what_follows(zeta, gap, ratio, covered, hard, delta, float(np.abs(reward).max()))
+    return Diagnosis(len(points), d, theta, zeta, gap, ratio, covered, hard, ranked, sentence)
+
+
+def _sets(X: Any, rewards: Any, mask: Any) -> Rounds:
+    """Fixed arms as one set, decision sets as they are; checked like problems."""
+    X = numbers("X", X)
+    if np.ndim(X) == 2 and mask is None:
+        points, reward = real_array("X", X, 2), real_array("rewards", rewards, 1)
+        if len(points) != len(reward):
+            raise ValueError(f"rewards: expected {len(points)} values, got {len(reward)}")
+        return Rounds(points[None], reward[None], None)
+    if mask is not None and np.ndim(X) == 2:
+        raise ValueError("mask: expected None, as arms (N, d) are one set")
+    if np.ndim(X) != 3:
+        raise ValueError(
+            f"X: expected arms (N, d) or decision sets (K, M, d), got shape {np.shape(X)}"
+        )
+    problem = Contextual(X, rewards, mask)
+    return Rounds(problem.X, problem.reward, problem.mask)
+
+
+def _covered(
+    points: np.ndarray, reward: np.ndarray, theta: np.ndarray, gap: float, R: float, delta: float
+) -> float:
+    """Largest ζ of the repaired theorem on DS-OFUL, rewards scaled into an interval of length 1."""
+    scale = max(1.0, float(np.ptp(reward)))
+    L = max(1.0, float(np.linalg.norm(points, axis=1).max()))
+    B = max(1.0, float(np.linalg.norm(theta)) / scale)
+    found = theory.known_gap(
+        d=points.shape[1], Delta=gap / scale, R=R / scale, L=L, B=B, delta=delta, repaired=True
+    )
+    return found.zeta_max * scale
+
+
+def _what_follows(
+    zeta: float, gap: float, ratio: float, covered: float, hard: float, delta: float, size: float
+) -> str:
+    if math.isinf(gap):
+        return "Every arm of every set is optimal: no policy can lose anything."
+    if zeta <= 1e-9 * (1.0 + size):
+        return (
+            "The rewards are linear in the features, so every guarantee for linear bandits holds."
+        )
+    if zeta <= covered:
+        return (
+            f"ζ is within what the theorem on DS-OFUL covers: with its Γ and β the regret stays "
+            f"below a constant with probability at least {1 - delta:g}, however long it runs."
+        )
+    if zeta >= hard:
+        return (
+            f"ζ√d/Δ = {ratio:.2g} is in the range of the lower bound: there are problems with "
+            "these d, ζ and Δ on which no policy does better than by trying the arms one by one. "
+            "Look for better features, or use UCB, which needs none."
+        )
+    return (
+        f"ζ√d/Δ = {ratio:.2g} lies between the theorems: too much for the guarantee (it needs "
+        f"ζ ≤ {covered:.2g}; its constants are not tight), too little for the lower bound. "
+        "Nothing is proved; simulate, and let DS-OFUL compete with OFUL."
+    )

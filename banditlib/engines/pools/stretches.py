@@ -1,0 +1,496 @@
+r"""Certified stretches: the decisions of many rounds proved from the state at their start.
+
+Let 0 be the state at the start of a stretch and k the state before one of its rounds, if the rounds
+before went as a guess says: :math:`U_k=U_0+\sum_{i<k}x_ix_i^\top`, :math:`w_k(x)=\|x\|_{U_k^{-1}}`,
+:math:`e_i=r_i-x_i^\top\theta_0`, :math:`g_k=\sum_{i<k}x_ie_i`, and :math:`\rho` a number with
+:math:`\sum_ix_ix_i^\top\preceq\rho U_0` over the whole stretch.
+
+*First enclosure.* :math:`U_0\preceq U_k\preceq(1+\rho)U_0` gives
+:math:`w_0/\sqrt{1+\rho}\le w_k\le w_0`. From :math:`U_k(\theta_k-\theta_0)=g_k` and Cauchy-Schwarz,
+:math:`|x^\top(\theta_k-\theta_0)|\le w_k(x)\|g_k\|_{U_k^{-1}}\le w_0(x)\|g_k\|_{U_0^{-1}}`.
+
+*Nearby.* :math:`D=U_0^{-1}-U_k^{-1}` is positive semidefinite, so
+:math:`|x^\top Dg|^2\le x^\top Dx\;g^\top Dg`, each factor at most :math:`\rho/(1+\rho)` times
+the square of the norm in :math:`U_0^{-1}`: the mean is :math:`x^\top(\theta_0+U_0^{-1}g_k)` up to
+:math:`\frac{\rho}{1+\rho}w_0(x)\|g_k\|_{U_0^{-1}}`.
+
+*Series.* With :math:`z=U_0^{-1/2}x` and :math:`U_k=U_0^{1/2}(I+B)U_0^{1/2}`,
+:math:`(I+B)^{-1}-\sum_{j\le J}(-B)^j=(-B)^{J+1}(I+B)^{-1}`. So :math:`w_k^2` differs from
+:math:`\sum_{j\le J}(-1)^jz^\top B^jz` by :math:`(-1)^{J+1}` times something between
+:math:`\frac{1}{1+\rho}z^\top B^{J+1}z` and :math:`z^\top B^{J+1}z`, and the mean is
+:math:`x^\top\theta_0+\sum_{j\le J}(-1)^j(B^jz)^\top U_0^{-1/2}g_k` up to
+:math:`\rho\|B^Jz\|\|g_k\|_{U_0^{-1}}`.
+
+*Another guess.* Learning :math:`x_1,x_2,\dots` more takes :math:`w^2(x)` to no less than
+:math:`w^2(x)-\sum(x^\top U^{-1}x_i)^2\ge w^2(x)(1-\sum w^2(x_i))`; learning less is the converse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from banditlib.engines.pools.pool_regression import PoolRegression, growth
+from banditlib.intervals import Enclosure, Verdict
+
+Array = np.ndarray
+
+EXACT = 1e-12
+"""An enclosure narrower than this is a value."""
+LAST = 24
+"""Order of the series after which nothing more is to be gained."""
+
+
+class GuessedUpdate:
+    r"""What one level learns in a stretch under the guess, and how far that can move it.
+
+    The stretch is cut into parts, and parts into groups. Every part has its own
+    :math:`A=\sum x_ix_i^\top`, every group its :math:`\sum x_ie_i`; a guess that changes in a few
+    rounds changes few of them.
+
+    Attributes
+    ----------
+    played : (b,) local index of the point learnt in each round, -1 where nothing is learnt
+    residual : (b,) e, 0 where nothing is learnt
+    cut, edge : positions at which parts and groups begin, and the end
+    A : (parts, d, d);  sums : (groups, d);  g : (groups + 1, d) their running sum
+    rho : number with :math:`\sum A\preceq\rho U_0`
+    far : (b,) bound on :math:`\|g_k\|_{U_0^{-1}}` before each round
+    theta, group, step : before each round, ``theta[group]`` is :math:`\theta_0+U_0^{-1}g` at the
+        nearest edge, and ``step`` bounds the norm of what was learnt in between
+    low, high : (b, M) ends of widths that were refined
+    """
+
+    def __init__(self, played: Array, residual: Array, dim: int, arms: int) -> None:
+        size, learns = len(played), int((played >= 0).sum())
+        parts = min(8, max(1, learns // 1024))
+        self.groups = int(np.clip(learns // (8 * parts), 1, 32))  # of each part
+        self.played, self.residual = played, residual
+        self.cut = np.linspace(0, size, parts + 1).astype(np.int64)
+        marks = np.linspace(0, parts, parts * self.groups + 1)
+        self.edge = np.interp(marks, np.arange(parts + 1), self.cut).astype(np.int64)
+        self.A, self.sums = np.zeros((parts, dim, dim)), np.zeros((parts * self.groups, dim))
+        self.rows: list[tuple[Array, Array, Array] | None] = [None] * parts
+        self.rho = 0.0
+        self.g = self.theta = self.sums
+        self.far = self.step = residual
+        self.group = played
+        self.low, self.high = np.zeros((size, arms)), np.full((size, arms), np.inf)
+        self._before: Array | None = None
+
+    @classmethod
+    def changed(cls, last: GuessedUpdate, played: Array, residual: Array) -> GuessedUpdate:
+        """The same stretch under another guess, before any sums are updated."""
+        new = cls.__new__(cls)
+        new.__dict__.update(last.__dict__)
+        new.played, new.residual, new._before = played, residual, None
+        new.A, new.sums, new.rows = last.A.copy(), last.sums.copy(), list(last.rows)
+        return new
+
+    def parts_of(self, at: Array) -> Array:
+        """Part of each position."""
+        return np.searchsorted(self.cut, at, side="right") - 1
+
+    def groups_of(self, at: Array) -> Array:
+        """Group of each position."""
+        return np.searchsorted(self.edge, at, side="right") - 1
+
+    def within(self, j: int) -> slice:
+        """Groups of part ``j``."""
+        return slice(j * self.groups, (j + 1) * self.groups)
+
+    def before(self, j: int) -> Array:
+        """Sum of A over the parts before part ``j``."""
+        if self._before is None:
+            self._before = np.cumsum(self.A, axis=0) - self.A
+        return self._before[j]
+
+
+class Stretch:
+    """The next rounds of a lane, their enclosures and what is known of their decisions.
+
+    Parameters
+    ----------
+    states : the levels that these rounds can consult
+    contexts : (b, M) the arms shown, as indices into the pool
+    k : (b,) round numbers
+    rewards : ``rewards(positions, points)`` for points played there
+    certify : the policy on enclosures
+    choose : the policy on values, ``choose(k, mean, var)`` with axes (rounds, levels, arms)
+    """
+
+    def __init__(
+        self,
+        states: list[PoolRegression],
+        contexts: Array,
+        k: Array,
+        rewards: Callable[[Array, Array], Array],
+        certify: Callable[[Array, Enclosure], Verdict],
+        choose: Callable[[Array, Array, Array], tuple[Array, Array]],
+    ) -> None:
+        self.states, self.k = states, k
+        self.rewards, self.certify, self.choose = rewards, certify, choose
+        self.points = states[0].points
+        self.size, self.M, self.dim = *contexts.shape, self.points.shape[1]
+        for state in states:
+            state.absorb()
+        self.here, place = distinct(contexts.ravel(), len(self.points))
+        self.local = place.reshape(contexts.shape)
+        self.mean = np.stack([state.means(self.here) for state in states])  # (S, points here)
+        self.updates: list[GuessedUpdate | None] = [None] * len(states)
+        self.cost = dict.fromkeys(("pass", "certified", "doubtful", "refined", "measured"), 0)
+        self.cost["exact"] = 0
+        self.work = 0.0  # milliseconds spent on doubtful rounds, estimated from sizes
+
+    def settle(self, passes: int = 8) -> tuple[Array, Array, bool]:
+        """Arms and levels of the rounds that are proved, and whether those are all of them."""
+        arm, level = self._guess()
+        known = 0  # rounds before this one are settled
+        for _ in range(passes):
+            self.cost["pass"] += 1
+            self.updates = [
+                self._guessed_update(i, arm, level == i + 1) for i in range(len(self.states))
+            ]
+            if any(update is not None and update.rho > 4.0 for update in self.updates):
+                break
+            new_arm, new_level, limit = self._evaluate(known)
+            here = slice(known, limit)
+            wrong = np.flatnonzero((new_arm[here] != arm[here]) | (new_level[here] != level[here]))
+            if wrong.size == 0:
+                return arm[:limit], level[:limit], limit == self.size
+            first = known + int(wrong[0])
+            arm[first:], level[first:] = new_arm[first:], new_level[first:]
+            known = first + 1
+        return arm[:known], level[:known], False
+
+    def commit(self, arm: Array, level: Array, whole: bool) -> None:
+        """Learn settled rounds: one product a level, and the inverse afresh."""
+        for i, state in enumerate(self.states):
+            at = np.flatnonzero(level == i + 1)
+            if at.size == 0:
+                continue
+            update = self.updates[i]
+            if whole and update is not None:
+                A, rho = update.A.sum(axis=0), update.rho
+                gain = update.g[-1] + A @ state.theta  # Σ x r: residual plus what was expected
+            else:
+                point = self.here[self.local[at, arm[at]]]
+                which, slot = np.unique(point, return_inverse=True)
+                rows = self.points[which]
+                gain = np.bincount(slot, self.rewards(at, point)) @ rows
+                rows = rows * np.sqrt(np.bincount(slot))[:, None]
+                A = rows.T @ rows
+                rho = growth(state, A)
+            state.grow(A, gain, rho, at.size)
+
+    # -- guess -------------------------------------------------------------------------------
+
+    def _measure(self, todo: Array, seen: Verdict) -> Array:
+        """Exact first widths where they are in doubt and only enclosed; True for those rounds."""
+        found = np.zeros(todo.size, bool)
+        for i, state in enumerate(self.states):
+            row, arm = np.nonzero(seen.arms & (seen.doubt == i + 1)[:, None])
+            point = self.here[self.local[todo[row], arm]]
+            stale = state.narrow[point] < state.wide[point]
+            if stale.any():
+                which = distinct(point[stale], len(self.points))[0]
+                state.measure(which)
+                found[row[stale]] = True
+                self.cost["measured"] += which.size
+        return found
+
+    def _guess(self) -> tuple[Array, Array]:
+        """Decisions with the state at the start, whose widths are measured where they matter."""
+        todo = np.arange(self.size)
+        while todo.size:
+            todo = todo[self._measure(todo, self.certify(self.k[todo], self._box(todo)))]
+        width = [0.5 * (s.wide[self.here] + s.narrow[self.here]) for s in self.states]
+        mean, var = self.mean[:, self.local], np.stack(width)[:, self.local] ** 2
+        return self.choose(self.k, mean.transpose(1, 0, 2), var.transpose(1, 0, 2))
+
+    # -- updates -----------------------------------------------------------------------------
+
+    def _guessed_update(self, i: int, arm: Array, learns: Array) -> GuessedUpdate | None:
+        """Collect what level i learns under the guess, and bound how far it can move."""
+        at, last, state = np.flatnonzero(learns), self.updates[i], self.states[i]
+        if at.size == 0:
+            return None
+        played = np.full(self.size, -1)
+        played[at] = self.local[at, arm[at]]
+        if last is not None and np.array_equal(played, last.played):
+            return last
+        residual = np.zeros(self.size)
+        expected = self.mean[i][played[at]]
+        residual[at] = self.rewards(at, self.here[played[at]]) - expected
+        if last is None:
+            update = GuessedUpdate(played, residual, self.dim, self.M)
+            for j in range(len(update.A)):
+                self._sum(update, j)
+        else:
+            update = GuessedUpdate.changed(last, played, residual)
+            other = np.flatnonzero(played != last.played)
+            self._widen(state, update, last, other)
+            part = update.parts_of(other)
+            for j in np.unique(part):
+                update.rows[j] = None
+                self._amend(update, j, last, other[part == j], -1.0)
+                self._amend(update, j, update, other[part == j], 1.0)
+        update.rho = growth(state, update.A.sum(axis=0), None if last is None else last.rho)
+        self._bound(state, update)
+        return update
+
+    def _collect(self, update: GuessedUpdate, j: int) -> tuple[Array, Array, Array]:
+        """Positions that learn in part j, each one's place among distinct points, and those."""
+        found = update.rows[j]
+        if found is None:
+            played = update.played[update.cut[j] : update.cut[j + 1]]
+            at = np.flatnonzero(played >= 0)
+            which, slot = distinct(played[at], len(self.here))
+            found = update.rows[j] = (at + update.cut[j], slot, self.points[self.here[which]])
+        return found
+
+    def _sum(self, update: GuessedUpdate, j: int) -> None:
+        """Fill in A and the sums of part j."""
+        at, slot, rows = self._collect(update, j)
+        if at.size == 0:
+            return
+        count = np.bincount(slot)
+        weighted = rows if count.max() == 1 else rows * np.sqrt(count)[:, None]
+        update.A[j] = weighted.T @ weighted
+        key = (update.groups_of(at) - j * update.groups) * len(rows) + slot
+        weight = np.bincount(key, update.residual[at], minlength=update.groups * len(rows))
+        update.sums[update.within(j)] = weight.reshape(update.groups, len(rows)) @ rows
+
+    def _amend(
+        self, update: GuessedUpdate, j: int, guess: GuessedUpdate, at: Array, sign: float
+    ) -> None:
+        """Add to part j, or take away, what ``guess`` learns at positions ``at``."""
+        at = at[guess.played[at] >= 0]
+        if at.size:
+            rows = self.points[self.here[guess.played[at]]]
+            update.A[j] += sign * (rows.T @ rows)
+            weight = np.zeros((update.groups, at.size))
+            group = update.groups_of(at) - j * update.groups
+            weight[group, np.arange(at.size)] = guess.residual[at]
+            update.sums[update.within(j)] += sign * (weight @ rows)
+
+    def _widen(
+        self, state: PoolRegression, update: GuessedUpdate, last: GuessedUpdate, other: Array
+    ) -> None:
+        """Carry refined widths over to a guess that differs at positions ``other``."""
+        change = np.zeros((2, self.size))
+        for row, played in enumerate((update.played[other], last.played[other])):
+            change[row, other] = np.where(played < 0, 0.0, state.wide[self.here[played]] ** 2)
+        more, less = np.cumsum(change, axis=1) - change
+        update.low = last.low * np.sqrt(np.maximum(1.0 - more, 0.0))[:, None]
+        update.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))[:, None]
+
+    def _bound(self, state: PoolRegression, update: GuessedUpdate) -> None:
+        """How far the estimate can move: norms at edges, bridged by the triangle inequality."""
+        g = np.vstack([np.zeros(self.dim), np.cumsum(update.sums, axis=0)])
+        move = g @ state.inverse
+        norm = np.sqrt(np.maximum(np.einsum("nd,nd->n", g, move), 0.0))
+        wide = state.wide[self.here[np.maximum(update.played, 0)]]
+        walk = np.concatenate([[0.0], np.cumsum(np.abs(update.residual) * wide)])
+        edge, group = update.edge, update.groups_of(np.arange(self.size))
+        ahead, behind = walk[:-1] - walk[edge[group]], walk[edge[group + 1]] - walk[:-1]
+        far = np.minimum(norm[group] + ahead, norm[group + 1] + behind)
+        back = behind < ahead
+        update.g, update.theta = g, state.theta + move
+        update.far = far * (1.0 + 1e-9) + 1e-12
+        update.group, update.step = group + back, np.where(back, behind, ahead)
+
+    # -- evaluation ----------------------------------------------------------------------------
+
+    def _evaluate(self, known: int) -> tuple[Array, Array, int]:
+        """Decisions from round ``known`` on under the guess, and the first that stays open."""
+        arm, level = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
+        todo = np.arange(known, self.size)
+        seen = self.certify(self.k[todo], self._box(todo))
+        arm[todo], level[todo] = seen.arm, seen.level
+        hard = np.flatnonzero(seen.doubt)
+        self.cost["certified"] += todo.size - hard.size
+        self.cost["doubtful"] += hard.size
+        seen, todo = Verdict(*(part[hard] for part in seen)), todo[hard]
+        self._measure(todo, seen)
+        box = self._box(todo)
+        for i in range(len(self.states)):
+            self._nearby(i, todo, np.flatnonzero((seen.doubt == i + 1) & seen.score), box)
+        seen = self.certify(self.k[todo], box)
+        self.cost["refined"] += int((seen.doubt > 0).sum())
+        order = np.full((todo.size, len(self.states)), -1)
+        while True:
+            arm[todo], level[todo] = seen.arm, seen.level
+            again = seen.doubt > 0
+            if not again.any():
+                return arm, level, self.size
+            todo, order = todo[again], order[again]
+            box = Enclosure(*(ends[again] for ends in box))
+            seen = Verdict(*(part[again] for part in seen))
+            if (order[np.arange(todo.size), seen.doubt - 1] >= LAST).any():
+                break
+            for i in range(len(self.states)):
+                self._sharpen(i, todo, seen, order, box)
+            seen = self.certify(self.k[todo], box)
+        return self._exactly(todo, box, arm, level)
+
+    def _sharpen(self, i: int, todo: Array, seen: Verdict, order: Array, box: Enclosure) -> None:
+        """The next order of the series for rounds that level i keeps in doubt."""
+        rows = np.flatnonzero(seen.doubt == i + 1)
+        if rows.size == 0:
+            return
+        if self.updates[i] is None:  # nothing moves here: the values are exact already
+            order[rows, i] = LAST
+            return
+        first = 2 if seen.score[rows].all() else 0
+        order[rows, i] = {-1: first, 0: 2, 2: 8}.get(int(order[rows, i].max()), LAST)
+        self._refine(i, int(order[rows[0], i]), todo, rows, seen.arms, box)
+
+    def _exactly(
+        self, todo: Array, box: Enclosure, arm: Array, level: Array
+    ) -> tuple[Array, Array, int]:
+        """Leave what intervals cannot tell apart (ties, thresholds met) to the policy itself."""
+        everything = np.ones((todo.size, self.M), bool)
+        for i in range(len(self.states)):
+            self._refine(i, LAST, todo, np.arange(todo.size), everything, box)
+        self.cost["exact"] += todo.size
+        mean = 0.5 * (box.mean_low + box.mean_high)
+        width = 0.5 * (box.width_low + box.width_high)
+        arm[todo], level[todo] = self.choose(self.k[todo], mean, width * width)
+        loose = np.maximum(box.mean_high - box.mean_low, box.width_high - box.width_low)
+        still = todo[loose.reshape(todo.size, -1).max(-1) > EXACT]
+        return arm, level, int(still.min()) if still.size else self.size
+
+    def _box(self, todo: Array) -> Enclosure:
+        """First enclosures of rounds ``todo``, sharpened by what was refined before."""
+        shape = (todo.size, len(self.states), self.M)
+        box = Enclosure(*(np.empty(shape) for _ in range(4)))
+        point = self.local[todo]
+        for i, (state, update) in enumerate(zip(self.states, self.updates, strict=True)):
+            m, wide = self.mean[i][point], state.wide[self.here][point]
+            narrow, slack = state.narrow[self.here][point], np.zeros_like(wide)
+            if update is not None:
+                slack = wide * update.far[todo][:, None]
+                narrow = np.maximum(narrow / np.sqrt(1.0 + update.rho), update.low[todo])
+                wide = np.minimum(wide, update.high[todo])
+            box.mean_low[:, i], box.mean_high[:, i] = m - slack, m + slack
+            box.width_low[:, i], box.width_high[:, i] = narrow, wide
+        return box
+
+    def _nearby(self, i: int, todo: Array, rows: Array, box: Enclosure) -> None:
+        """Means from the nearest estimate of first order, one inner product each."""
+        update = self.updates[i]
+        if update is None or rows.size == 0:
+            return
+        r = todo[rows]
+        x = self.points[self.here[self.local[r]]]
+        m = np.einsum("rmd,rd->rm", x, update.theta[update.group[r]])
+        self.work += r.size * 4e-3
+        error = update.far[r] * update.rho / (1.0 + update.rho) + update.step[r]
+        slack = self.states[i].wide[self.here][self.local[r]] * error[:, None] + 1e-12
+        box.mean_low[rows, i] = np.maximum(box.mean_low[rows, i], m - slack)
+        box.mean_high[rows, i] = np.minimum(box.mean_high[rows, i], m + slack)
+
+    def _refine(
+        self, i: int, order: int, todo: Array, rows: Array, arms: Array, box: Enclosure
+    ) -> None:
+        """Enclosures by the series up to ``order``, for ``arms`` (todo, M) of ``todo[rows]``."""
+        update = self.updates[i]
+        if update is None:
+            return
+        part = update.parts_of(todo[rows])
+        for j in np.unique(part):
+            at, slot, known = self._collect(update, j)
+            mine = rows[part == j]
+            chunk = max(8, int(2e6) // max(1, len(known)))
+            for some in np.split(mine, np.arange(chunk, mine.size, chunk)):
+                which, arm = np.nonzero(arms[some])
+                r = todo[some]
+                C, E = counted_before(at, slot, update.residual, len(known), r)
+                if which.size > r.size:  # more than one arm of some round
+                    C, E = C[:, which], E[:, which]
+                r = r[which]
+                point = self.local[r, arm]
+                move, low, high, error = self._series(
+                    i, update, j, order, known, C, E, self.here[point]
+                )
+                m, slack, cell = (
+                    self.mean[i][point] + move,
+                    update.far[r] * error,
+                    (some[which], i, arm),
+                )
+                box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
+                box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
+                box.width_low[cell] = np.maximum(box.width_low[cell], low)
+                box.width_high[cell] = np.minimum(box.width_high[cell], high)
+                update.low[r, arm], update.high[r, arm] = box.width_low[cell], box.width_high[cell]
+
+    def _series(
+        self,
+        i: int,
+        update: GuessedUpdate,
+        j: int,
+        order: int,
+        rows: Array,
+        C: Array,
+        E: Array,
+        point: Array,
+    ) -> tuple[Array, Array, Array, Array]:
+        """Moves of means, ends of widths, and the factor of the means' error, for some columns.
+
+        Before the round of column n, part j has taught row p ``C[p, n]`` times with residuals that
+        add up to ``E[p, n]``.
+        """
+        state, rho, n = self.states[i], update.rho, point.size
+        before, g = update.before(j), update.g[j * update.groups]
+        X = self.points[point].T
+        q = state.inverse @ X
+        self._spend(self.dim, n)
+        move, low = np.zeros(n), np.zeros(n)
+        even = high = total = np.einsum("dn,dn->n", X, q)
+        for step in range(order + 1):
+            H, v = rows @ q, before @ q
+            self._spend(1.5 * len(C) + self.dim, n)
+            move += (-1) ** step * (g @ q + np.einsum("pn,pn->n", E, H))
+            CH = C * H
+            odd = np.einsum("dn,dn->n", q, v) + np.einsum("pn,pn->n", CH, H)
+            high = np.minimum(high, total - odd / (1.0 + rho))
+            total = total - odd
+            low = np.maximum(low, total)
+            if step == order or even.max(initial=0.0) <= 1e-30:
+                break
+            v += rows.T @ CH
+            q = state.inverse @ v
+            self._spend(len(C) + self.dim, n)
+            even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
+            low = np.maximum(low, total + even / (1.0 + rho))
+            total = total + even
+            high = np.minimum(high, total)
+        high = np.sqrt(np.maximum(high, 0.0))
+        low = np.minimum(np.sqrt(low), high)
+        return move, low, high, rho * np.sqrt(np.maximum(even, 0.0))
+
+    def _spend(self, n: float, m: int) -> None:
+        """Note a product of n by d with d by m."""
+        self.work += n * m * self.dim * 4e-8
+
+
+def distinct(index: Array, size: int) -> tuple[Array, Array]:
+    """Sorted distinct values of integers below ``size``, and each one's place among them."""
+    mark = np.zeros(size, bool)
+    mark[index] = True
+    return np.flatnonzero(mark), (np.cumsum(mark) - 1)[index]
+
+
+def counted_before(
+    at: Array, slot: Array, residual: Array, n: int, rounds: Array
+) -> tuple[Array, Array]:
+    """How often each of n points was learnt before each of ``rounds``, and its residual sums."""
+    D = rounds.size
+    late = np.searchsorted(rounds, at, side="right")
+    use = late < D
+    key = slot[use] * D + late[use]
+    C = np.bincount(key, minlength=n * D).reshape(n, D)
+    E = np.bincount(key, residual[at[use]], minlength=n * D).reshape(n, D)
+    return np.cumsum(C, axis=1, dtype=float), np.cumsum(E, axis=1)

@@ -1,0 +1,88 @@
+"""Files that several processes share: written whole or not at all, changed by one at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import socket
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+_TEMPORARY = re.compile(r"^\..+\.([A-Za-z0-9-]+)\.(\d+)\.[0-9a-f]{8}\.tmp$")
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object] | bytes) -> None:
+    """Create or replace `path`; readers see the old content or the new one, never a part.
+
+    `write` is the content, or a function that puts it into an open file. It goes to a new file of
+    its own beside `path` (never one that exists, so no link is followed), is flushed to the disk
+    and renamed. A symbolic link at `path` is replaced, and what it points to is left alone.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            if isinstance(write, bytes):
+                file.write(write)
+            else:
+                write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def sweep(folder: Path) -> int:
+    """Remove temporary files in `folder` whose writer, on this machine, is no longer alive."""
+    removed = 0
+    for path in Path(folder).glob(".*.tmp"):
+        match = _TEMPORARY.match(path.name)
+        if match and match[1] == _host() and not _alive(int(match[2])):
+            path.unlink(missing_ok=True)
+            removed += 1
+    return removed
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of `folder` (the file ``.lock`` in it); others wait. A dead holder lets go."""
+    import fcntl
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@functools.cache
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname()) or "host"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,233 @@
+"""Changing decision sets: the plain loop's decisions, whatever the sets look like."""
+
+from __future__ import annotations
+
+import importlib.util
+import tracemalloc
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import banditlib as bl
+from banditlib import reference
+from banditlib.engines import contexts as engine
+from banditlib.problems import Contextual, generator
+from banditlib.view import first_best
+
+ROUNDS = 160
+POLICIES = [
+    bl.OFUL(1.0, 1.0),
+    bl.DSOFUL(0.3, 1.0, 1.0),
+    bl.DSOFUL(0.1, 0.3, 3.0),
+    bl.DSOFUL(0.2, 0.0, 1e-3),
+    bl.OFUL(3.0, 100.0),
+    bl.SupLinUCB(0.5, 1.0),
+    bl.SupLinUCB(0.1, 0.2),
+    bl.LSW(1.0, 1.0, 0.05),
+    bl.LayeredDSOFUL(0.5, 1.0),
+    bl.WeightedOFUL(0.2, 1.0, 1.0),
+    bl.WeightedOFUL(0.05, 0.3, 3.0),
+]
+
+
+def unit(rng, *shape):
+    x = rng.standard_normal(shape)
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def awkward() -> dict[str, Contextual]:
+    rng = np.random.default_rng(0)
+    X, theta = unit(rng, ROUNDS, 6, 4), unit(rng, 4)
+    mask = rng.random((ROUNDS, 6)) < 0.6
+    mask[np.arange(ROUNDS), rng.integers(6, size=ROUNDS)] = True
+    line, flat = unit(rng, ROUNDS, 5, 1), np.zeros((ROUNDS, 6, 6))
+    flat[..., :4] = X
+    zero = X.copy()
+    zero[:, 2] = 0.0
+    basis = np.tile(np.eye(4), (3, 2, 1))
+    scales = 10.0 ** rng.uniform(-6, 0, (ROUNDS, 6, 1))
+    cases = {
+        "random": Contextual(X, X @ theta, sigma=0.3),
+        "sets of different sizes": Contextual(X, X @ theta, mask=mask, sigma=0.3),
+        "a cycle": Contextual(X[:7], X[:7] @ theta, sigma=0.3),
+        "one arm": Contextual(X[:, :1], (X @ theta)[:, :1], sigma=0.3),
+        "ties": Contextual(basis, np.zeros((3, 8)), sigma=0.3),
+        "norms down to 1e-6": Contextual(X * scales, X @ theta, sigma=0.3),
+        "norms of 1e-6": Contextual(X * 1e-6, X @ theta, sigma=0.3),
+        "norms of 30": Contextual(X * 30.0, X @ theta, sigma=0.3),
+        "one dimension": Contextual(line, line[..., 0] * 0.5, sigma=0.3),
+        "rank deficient": Contextual(flat, X @ theta, sigma=0.3),
+        "a zero arm": Contextual(zero, zero @ theta, sigma=0.3),
+        "drawn afresh": bl.problems.unit_vectors(dim=5, arms=4, sigma=0.3),
+    }
+    return cases
+
+
+PROBLEMS = awkward()
+
+
+def played(problem, seed, trial, rounds):
+    """Sets, their arms' numbers and noisy rewards of a run, for the plain loops."""
+    shown = problem.contexts(seed, trial, rounds)
+    noise = problem.sigma * generator(seed, "noise", problem.instance, trial).standard_normal(
+        rounds
+    )
+    there = np.ones(shown.reward.shape, dtype=bool) if shown.mask is None else shown.mask
+    number = [np.flatnonzero(row) for row in there]
+    sets = [x[n] for x, n in zip(shown.X, number, strict=True)]
+    return shown, number, sets, lambda k, a: shown.reward[k - 1, number[k - 1][a]] + noise[k - 1]
+
+
+def check(problem, policies, rounds, trials=2, seed=3, **kw):
+    run = bl.simulate(
+        problem, policies, rounds=rounds, trials=trials, seed=seed, checkpoints=13,
+        record=("arms", "levels"), progress=False, **kw,
+    )  # fmt: skip
+    at = run.checkpoints - 1
+    for t in range(trials):
+        shown, number, sets, reward = played(problem, seed, t, rounds)
+        for q, policy in enumerate(policies):
+            chosen, levels = reference.follow(policy, sets, reward, rounds)
+            arms = np.array([n[a] for n, a in zip(number, chosen, strict=True)])
+            np.testing.assert_array_equal(run.arms[0, q, t], arms, err_msg=repr(policy))
+            np.testing.assert_array_equal(run.levels[0, q, t], levels, err_msg=repr(policy))
+            regret = shown.gaps[np.arange(rounds), arms].cumsum()[at]
+            np.testing.assert_array_equal(run.regret[0, q, t], regret)
+            for level in range(run.learnt.shape[-1]):
+                learnt = (levels == level + 1).cumsum()[at]
+                np.testing.assert_array_equal(run.learnt[0, q, t, :, level], learnt)
+            for c, k in enumerate(run.checkpoints):
+                count = np.bincount(arms[:k], minlength=problem.arms)
+                np.testing.assert_array_equal(run.plays[0, q, t, c], count)
+            skips = np.flatnonzero(levels == 0)
+            assert run.first_skip[0, q, t] == (skips[0] + 1 if skips.size else 0)
+            assert run.final_arm[0, q, t] == arms[-1]
+    return run
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_decisions_of_the_plain_loop(name):
+    check(PROBLEMS[name], POLICIES, ROUNDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["random", "sets of different sizes", "ties", "drawn afresh"])
+def test_longer_runs(name):
+    run = check(PROBLEMS[name], POLICIES[:7], 3000)
+    assert run.drift < 1e-11
+
+
+@pytest.mark.slow
+def test_a_million_rounds():
+    """Rounding does not add up: every decision of a long run is the plain loop's."""
+    problem, rounds = bl.problems.unit_vectors(dim=2, arms=3, sigma=0.3), 1_000_000
+    run = bl.simulate(
+        problem, bl.OFUL(1.0, 1.0), rounds, 1, seed=3, record=("arms",), progress=False
+    )
+    _, _, sets, reward = played(problem, 3, 0, rounds)
+    arms, _ = reference.ds_oful(sets, reward, rounds, 0.0, 1.0, 1.0)
+    np.testing.assert_array_equal(run.arms[0, 0, 0], arms)
+    assert run.drift < 1e-11
+
+
+@pytest.mark.slow
+def test_many_dimensions():
+    rng = np.random.default_rng(5)
+    X = unit(rng, 400, 12, 40)
+    check(Contextual(X, X @ unit(rng, 40), sigma=0.2), POLICIES[:7], 400)
+
+
+@pytest.mark.parametrize("name", ["sets of different sizes", "drawn afresh"])
+def test_a_lane_alone_and_in_batches_of_any_size(name, monkeypatch):
+    kw = dict(rounds=150, seed=2, record=("arms", "levels"), progress=False)
+    together = bl.simulate(PROBLEMS[name], POLICIES, trials=3, **kw)
+    for q in (0, 5):
+        alone = bl.simulate(PROBLEMS[name], POLICIES[q], trials=[1], **kw)
+        np.testing.assert_array_equal(together.arms[0, q, 1], alone.arms[0, 0, 0])
+        np.testing.assert_array_equal(together.regret[0, q, 1], alone.regret[0, 0, 0][..., :])
+    monkeypatch.setattr(engine, "BATCH", 2)
+    monkeypatch.setattr(engine, "block_length", lambda problem: 3)
+    cut = bl.simulate(PROBLEMS[name], POLICIES, trials=3, **kw)
+    np.testing.assert_array_equal(together.arms, cut.arms)
+    np.testing.assert_array_equal(together.regret, cut.regret)
+
+
+@pytest.mark.parametrize("backend", ["array_api_strict", "torch"])
+def test_other_array_libraries(backend):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    for name in ("sets of different sizes", "drawn afresh"):
+        kw = dict(rounds=60, trials=2, record=("arms", "levels"), progress=False)
+        here = bl.simulate(PROBLEMS[name], POLICIES, **kw)
+        there = bl.simulate(PROBLEMS[name], POLICIES, backend=backend, **kw)
+        np.testing.assert_array_equal(here.arms, there.arms)
+        np.testing.assert_array_equal(here.levels, there.levels)
+
+
+@dataclass(frozen=True)
+class Thompson(bl.Policy):
+    """A policy of one's own that draws random numbers."""
+
+    lam: float
+    needs: ClassVar[frozenset[str]] = frozenset({"draws"})
+
+    def choose(self, k, view, draws):
+        arm = first_best(view.mean + np.sqrt(view.var) * draws)
+        return arm, np.ones_like(arm)
+
+
+def test_policies_that_draw_and_given_noise():
+    kw = dict(rounds=90, trials=2, record=("arms",), progress=False)
+    problem = PROBLEMS["random"]
+    run = bl.simulate(problem, [Thompson(1.0), bl.OFUL(1.0, 1.0)], **kw)
+    noise = np.array([0.3 * generator(0, "noise", 0, t).standard_normal(90) for t in range(2)])
+    again = bl.simulate(problem, [Thompson(1.0), bl.OFUL(1.0, 1.0)], noise=noise, **kw)
+    np.testing.assert_array_equal(run.arms, again.arms)
+    for t in range(2):
+        draws, (_, _, sets, reward) = generator(0, "policy", 0, t), played(problem, 0, t, 90)
+        agent = Thompson(1.0).start(4, seed=draws)
+        for k in range(1, 91):
+            assert agent.choose(sets[k - 1]) == run.arms[0, 0, t, k - 1]
+            agent.learn(reward(k, agent.info.arm))
+
+
+def test_policies_that_need_fixed_arms_are_refused():
+    for policy in (bl.UCB(), bl.RobustLinear(1.0, 1.0)):
+        with pytest.raises(ValueError, match=r"policies: \w+ needs fixed arms; contexts has none"):
+            bl.simulate(PROBLEMS["a cycle"], policy, rounds=5)
+
+
+def test_beside_fixed_arms_and_pools():
+    """Problems of every kind in one call; regret of each by its own rule."""
+    arms = bl.problems.synthetic(seed=1, dim=4, arms=5, gap=None)
+    pool = bl.problems.Pool(np.eye(4), -np.eye(4))
+    kinds = [arms, PROBLEMS["a cycle"], pool]
+    run = bl.simulate(kinds, bl.OFUL(1.0, 1.0), rounds=50, trials=2, progress=False)
+    for p, problem in enumerate(kinds):
+        alone = bl.simulate(problem, bl.OFUL(1.0, 1.0), rounds=50, trials=2, progress=False)
+        np.testing.assert_array_equal(run.regret[p], alone.regret[0])
+    assert not run.locked(10)[1].any()
+
+
+def test_memory_does_not_grow_with_the_rounds():
+    def peak(rounds):
+        tracemalloc.start()
+        bl.simulate(PROBLEMS["drawn afresh"], POLICIES[:3], rounds=rounds, trials=4, progress=False)
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return top
+
+    peak(100)
+    assert peak(1600) < 1.2 * peak(400)
+
+
+def test_runs_on_changing_sets_are_saved_whole(tmp_path):
+    run = bl.simulate(
+        [PROBLEMS["drawn afresh"], bl.problems.Pool(np.eye(5), -np.eye(5))],
+        bl.OFUL(1.0, 1.0), rounds=30, trials=2, progress=False,
+    )  # fmt: skip
+    run.save(tmp_path / "run.npz")
+    np.testing.assert_array_equal(bl.Run.load(tmp_path / "run.npz").regret, run.regret)
+    assert "30 rounds" in repr(run) and run.summary() is not None

@@ -1,0 +1,254 @@
+"""Cats against dogs: loading and filtering vectors, and computing them from images."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from banditlib.paper import features
+from banditlib.paper.experiments import asirra_runs, stored
+from banditlib.paper.features import FeaturesError
+from banditlib.paper.store import Cell, key
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "asirra"
+
+
+@pytest.fixture
+def vectors() -> features.Features:
+    rng = np.random.default_rng(0)
+    base, shift = rng.normal(size=8), rng.normal(size=8)
+    noise = rng.normal(size=(110, 8))
+    return features.from_arrays(2 * base + shift + noise[:60], 2 * base - shift + noise[60:])
+
+
+# ---- loading ------------------------------------------------------------------------------------
+
+
+def save(path: Path, **changes) -> Path:
+    rng = np.random.default_rng(1)
+    arrays = {
+        "cats": rng.normal(size=(5, 4)).astype(np.float16),
+        "dogs": rng.normal(size=(6, 4)).astype(np.float16),
+        "cat_ids": np.arange(5),
+        "dog_ids": np.arange(6),
+        "meta": np.array(json.dumps({"preprocessing": "none"})),
+    } | changes
+    np.savez(path, **{name: a for name, a in arrays.items() if a is not None})
+    return path
+
+
+def test_vectors_come_back_with_norm_one(tmp_path):
+    loaded = features.load(path=save(tmp_path / "f.npz"))
+    assert np.allclose(np.linalg.norm(loaded.good, axis=1), 1, atol=1e-15)
+    assert loaded.meta == {"preprocessing": "none"}
+    assert loaded.good.dtype == np.float64 and loaded.dim == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"cats": None}, "cats"),
+        ({"cats": np.zeros((0, 4)), "cat_ids": np.arange(0)}, "non-empty"),
+        ({"cats": np.ones((5, 3))}, "dimension 3"),
+        ({"cat_ids": np.arange(4)}, "ids"),
+        ({"dogs": np.full((6, 4), np.nan)}, "NaN"),
+        ({"dogs": np.zeros((6, 4))}, "zero vector"),
+        ({"cats": np.ones(5)}, "shape"),
+    ],
+)
+def test_bad_features_are_named(tmp_path, changes, word):
+    with pytest.raises(FeaturesError, match=word):
+        features.read(save(tmp_path / "f.npz", **changes))
+
+
+def test_a_truncated_file_is_named(tmp_path):
+    path = save(tmp_path / "f.npz")
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(FeaturesError, match="not a readable features file"):
+        features.read(path)
+
+
+def test_a_pickle_is_refused(tmp_path):
+    path = tmp_path / "f.npz"
+    np.savez(path, cats=np.array([{}], dtype=object), dogs=1, cat_ids=1, dog_ids=1)
+    with pytest.raises(FeaturesError, match="not a readable features file"):
+        features.read(path)
+
+
+def test_the_variable_comes_before_the_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv(features.VARIABLE, str(save(tmp_path / "mine.npz")))
+    assert features.find() == tmp_path / "mine.npz"
+    monkeypatch.setenv(features.VARIABLE, str(tmp_path))
+    save(tmp_path / features.FILES["tiny"])
+    assert features.find("tiny") == tmp_path / features.FILES["tiny"]
+    assert features.find("tiny", path=tmp_path) == tmp_path / features.FILES["tiny"]
+    assert features.find(path=tmp_path / "other.npz") == tmp_path / "other.npz"
+
+
+def test_absence_explains_itself(tmp_path, monkeypatch):
+    monkeypatch.delenv(features.VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(features, "_ROOT", tmp_path / "a" / "b")
+    with pytest.raises(FeaturesError, match="banditlib data asirra"):
+        features.load()
+    with pytest.raises(FeaturesError, match="preprocess is 'big'"):
+        features.load("big")
+
+
+# ---- filtering ----------------------------------------------------------------------------------
+
+
+def test_least_squares_solves_the_normal_equations(vectors):
+    x = np.concatenate([vectors.good, vectors.bad])
+    r = np.concatenate([np.ones(60), np.zeros(50)])
+    assert np.allclose(x.T @ (x @ features.fit(vectors) - r), 0, atol=1e-10)
+
+
+def test_the_two_rules(vectors):
+    theta = features.fit(vectors)
+    good, bad = features.residuals(vectors, theta)
+    two = features.kept(vectors, 0.1, "two-sided")
+    one = features.kept(vectors, 0.1, "one-sided")
+    assert (two[0] == (np.abs(good) <= 0.1)).all() and (two[1] == (np.abs(bad) <= 0.1)).all()
+    assert (one[0] == (good >= -0.1)).all() and (one[1] == (bad <= 0.1)).all()
+    assert (two[0] <= one[0]).all() and one[0].sum() > two[0].sum() > 0
+
+
+def test_table_2_counts_and_true_misspecification(vectors):
+    rows = features.table_2(vectors)
+    assert rows[0]["two-sided"] == (60, 50)
+    for row in rows[1:]:
+        assert row["two-sided true zeta"] <= row["zeta"]
+        assert row["one-sided"][0] >= row["two-sided"][0]
+
+
+def test_the_pool_holds_what_the_filter_keeps(vectors):
+    problem = features.pool(vectors, 0.3)
+    good, bad = features.kept(vectors, 0.3)
+    assert len(problem.good) == good.sum() and len(problem.bad) == bad.sum()
+
+
+@pytest.mark.parametrize(
+    ("zeta", "rule", "word"),
+    [
+        (1e-9, "two-sided", "pool is empty"),
+        (0.1, "both", "rule"),
+        (-1, "two-sided", "zeta"),
+        (float("nan"), "two-sided", "zeta"),
+    ],
+)
+def test_bad_filters(vectors, zeta, rule, word):
+    with pytest.raises(FeaturesError, match=word):
+        features.pool(vectors, zeta, rule)
+
+
+def test_digits_ship_with_a_package():
+    pytest.importorskip("sklearn", reason="scikit-learn (extra: book) is not installed")
+    digits = features.digits()
+    assert digits.dim == 64 and len(digits.good) + len(digits.bad) == 1797
+
+
+def test_without_scikit_learn_only_the_small_size_is_missing(monkeypatch, tmp_path):
+    from banditlib.paper.experiments import asirra_runs, table_2
+
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    monkeypatch.setattr(features, "find", lambda *_: None)
+    asirra_runs.pool.cache_clear()
+    for family, cells in (
+        (asirra_runs.FAMILY, lambda scale: asirra_runs.panel_cells("figure-1b", scale)),
+        (table_2.FAMILY, table_2._cells),
+    ):
+        assert "pip install scikit-learn" in family.unavailable(cells("smoke")[0])
+        assert "banditlib data asirra" in family.unavailable(cells("full")[0])
+
+
+def test_other_features_than_those_of_the_stored_results_are_refused(monkeypatch, vectors):
+    monkeypatch.setattr(features, "load", lambda *_: vectors)
+    found = vectors.digest()
+    assert features.known("standard", found) is vectors
+    with pytest.raises(FeaturesError, match=f"digest is {found[:16]}, expected {'0' * 16}"):
+        features.known("standard", "0" * 16)
+    assert not features.is_known("standard")
+
+
+def test_own_features_make_cells_of_their_own(monkeypatch, vectors):
+    from banditlib.paper.experiments import asirra_runs
+
+    monkeypatch.setattr(features, "find", lambda *_: Path("own.npz"))
+    monkeypatch.setattr(features, "read", lambda _: vectors)
+    stored = asirra_runs.panel_cells("figure-1b", "full")[0]
+    monkeypatch.setenv(features.OWN, "1")
+    own = asirra_runs.panel_cells("figure-1b", "full")[0]
+    assert stored["digest"] == features.DIGESTS["standard"] != own["digest"]
+    assert own == stored | {"digest": vectors.digest()[:16]}
+    assert asirra_runs.panel_cells("figure-1b", "smoke")[0]["digest"] == features.DIGESTS["digits"]
+
+
+# --- the sweep ------------------------------------------------------------------------------------
+
+
+def test_the_point_shown_has_most_runs_and_least_regret():
+    lucky, full, worse = np.array([[0, 1]]), np.array([[1, 3], [0, 4]]), np.array([[2, 5], [2, 6]])
+    point, runs = asirra_runs.best({(1, 1): lucky, (1, 3): worse, (3, 1): full})
+    assert point == (3, 1) and runs is full
+
+
+def test_every_run_of_the_figures_is_stored():
+    for name in asirra_runs.PANELS:
+        wanted = {key(config) for config in asirra_runs.panel_cells(name, "full")}
+        assert {key(cell.config) for cell in stored(name)} == wanted
+
+
+def test_weaker_features_are_run_where_the_standard_ones_are_best():
+    cells = stored("figure-1b") + stored("figure-4")
+    excess = []
+    for panels in asirra_runs.PANELS.values():
+        for zeta, gammas in panels.items():
+            curves = asirra_runs.curves(cells, zeta)
+            assert len(curves) == len(gammas) + 1
+            for grid in curves.values():
+                least = asirra_runs.best(grid)[1][:, -1].mean()
+                excess.append(grid[asirra_runs.PICK][:, -1].mean() / least - 1)
+    assert sum(more > 0 for more in excess) == 1  # "of all curves but one that nearly ties"
+    assert max(excess) <= 0.01
+
+
+def test_sentences_at_one_grid_point_look_at_no_other():
+    cells = stored("figure-1b") + stored("figure-4")
+    point = (1.0, 3.0)
+    there = [c for c in cells if (c.config["policy"]["beta"], c.config["policy"]["lam"]) == point]
+    assert asirra_runs.sentences(cells, point) == asirra_runs.sentences(there)
+    assert asirra_runs.sentences(cells, point) != asirra_runs.sentences(cells)
+
+
+def made_up(total, late):
+    """Cells of all panels at PICK, four runs, with given totals and second halves."""
+    marks = [250_000, 500_000, 1_000_000]
+    for name in asirra_runs.PANELS:
+        for config in asirra_runs.panel_cells(name, "full"):
+            policy, trial = config["policy"], config["trials"][0]
+            if (policy["beta"], policy["lam"]) == asirra_runs.PICK and trial < 4:
+                end = total(config["zeta"], asirra_runs.row_of(policy)) + trial % 2
+                early = end - late(config["zeta"], asirra_runs.row_of(policy))
+                wrong = np.array([[early, early, end]])
+                yield Cell({**config, "checkpoints": marks}, {"wrong": wrong}, {})
+
+
+def test_the_papers_sentences_on_made_up_runs():
+    def total(zeta, row):
+        axes = asirra_runs.AXES[zeta]
+        return axes[1] if row == "SupLinUCB" else axes[0] - (row != "Γ = 0") * 1000
+
+    def words(late):
+        found = asirra_runs.sentences(list(made_up(total, late)))
+        return {claim: {s.verdict for _, s in seen} for claim, seen in found.items()}
+
+    as_printed = words(lambda zeta, row: total(zeta, row) // 2 if zeta == 0.5 else 0)
+    assert set(map(frozenset, as_printed.values())) == {frozenset({"reproduced"})}
+    reverse = words(lambda zeta, row: 0 if zeta == 0.5 else total(zeta, row) // 2)
+    assert reverse["constant"] == reverse["half"] == {"not reproduced"}
+    assert reverse["sup"] == {"reproduced", "not reproduced"}  # higher, but not constant

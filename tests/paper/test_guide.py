@@ -1,0 +1,104 @@
+"""The guide: cells come out again, judging does what the protocol says, the results are whole."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import banditlib as bl
+from banditlib.paper.experiments import stored
+from banditlib.paper.experiments.guide import cells as guide
+from banditlib.paper.experiments.guide import problems, protocol
+
+
+@dataclass
+class Fake:
+    """A cell with made-up regret."""
+
+    config: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+def fake(late: list[float], tune: list[list[float]] | None = None, **more: Any) -> Fake:
+    config = guide.cell("OFUL", "fixed", 1.0, 8, 0.2) | more
+    report = np.zeros((4, len(late), 5), dtype=int)
+    report[:, :, -1] = np.array(late) * guide.UNIT
+    runs = np.array(tune or [[4, 4], [1, 2], [1, 2], [9, 9]])
+    return Fake(config, {"tune": runs, "report": report})
+
+
+@pytest.mark.parametrize("policy", sorted(guide.CLASSES))
+def test_a_small_cell_comes_out_again(policy: str) -> None:
+    config = guide.cell(policy, "fixed", 1.0, 8, 0.2, small=True)
+    first, second = (guide.run([config], "numpy")[0] for _ in range(2))
+    assert all((first[name] == second[name]).all() for name in ("tune", "report"))
+    assert first["report"].shape[2] == 5 and first["report"].min() >= 0
+    assert (np.diff(first["report"], axis=-1) >= 0).all()
+
+
+@pytest.mark.parametrize("problem", ["fresh", "separation", "iris"])
+def test_the_other_problems_run(problem: str) -> None:
+    place = next(p for p in guide.places() if p[0] == problem)
+    arrays = guide.run([guide.cell("layered DS-OFUL", *place, small=True)], "numpy")[0]
+    assert arrays["tune"].shape == (4, 1) and arrays["report"].shape == (4, 2, 5)
+
+
+def test_every_policy_has_four_settings_and_its_class() -> None:
+    for policy, name in guide.CLASSES.items():
+        found = guide.settings(policy, 0.2, 8, 0.1)
+        assert len(found) == (9 if "wrong" in policy else 4)
+        assert {type(one).__name__ for one in found} == {name}
+
+
+def test_tuning_takes_the_least_mean_and_other_runs() -> None:
+    assert guide.chosen(fake([1.0, 2.0])) == 1  # the first of two that tie
+    config = guide.cell("OFUL", "fixed", 1.0, 8, 0.2)
+    tune, report = (problems.setting(config, which) for which in (False, True))
+    assert not {p.instance for p in tune.problems} & {p.instance for p in report.problems}
+    assert protocol.TUNE_SEED != protocol.REPORT_SEED
+
+
+def test_a_run_is_lost_at_half_the_gap_per_round_of_the_last_quarter() -> None:
+    assert guide.lost(fake([99.9, 100.0, 101.0, 0.0])) == 0.5  # 0.1 · 1,000 rounds
+    tests = fake([1.2, 1.3], problem="separation", rounds=problems.rounds_of("separation", 1.0))
+    assert guide.lost(tests) == 0.5  # 0.1 · 13 of 50 tests
+
+
+def test_policies_are_told_apart_by_paired_differences() -> None:
+    noise = np.random.default_rng(0).standard_normal(16)
+    one, other = fake([*(100 + noise)]), fake([*(100 + noise + 0.1 * noise[::-1])])
+    assert not guide.apart(one, other)
+    assert guide.apart(one, fake([*(101 + noise + 0.1 * noise[::-1])]))
+
+
+def test_the_problems_are_what_the_protocol_says() -> None:
+    for z in protocol.RATIOS["fixed"]:
+        place = problems.setting(guide.cell("OFUL", "fixed", z, 8, 0.2), report=True)
+        one = place.problems[0]
+        assert 0.19 <= one.gap <= 0.21 and one.arms == 20 and one.sigma == 0.25
+        assert one.zeta == pytest.approx(place.zeta) and place.zeta * math.sqrt(8) / 0.2 == z
+    found = problems.course(2.0)
+    assert found.ratio == pytest.approx(2.0) and problems.course(0.0).zeta == 0.0
+    assert problems.course(0.0).lessons == problems.course(1.0).lessons
+    for name, _, dim, _ in guide.places():
+        if name in problems.TABLES:
+            assert problems.table(name).dim == dim
+
+
+def test_stored_results_can_be_judged_and_drawn() -> None:
+    found = [*stored("guide"), *stored("guide-asirra")]
+    if not found:
+        pytest.skip("there are no stored results of the guide")
+    rows = guide.rows(found)
+    assert all(0 <= row["lost"] <= 1 and row["regret"] >= 0 for row in rows)
+    assert set(guide.render(found, "full")) == {".csv"}
+
+
+def test_a_problem_without_ratio_reads_its_zeta_where_it_can() -> None:
+    config = guide.cell("LSW", "lower bound", -1.0, 16, 0.25, small=True)
+    place = problems.setting(config, report=True)
+    assert place.zeta > 0 and isinstance(place.problems[0], bl.problems.FixedArms)

@@ -1,0 +1,65 @@
+"""What archives and readers are told of the project: one version, one title, every module."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import yaml
+from conftest import ROOT
+
+from book.extensions import downloads, module_map
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf8"))
+ZENODO = json.loads((ROOT / ".zenodo.json").read_text("utf8"))
+CODEMETA = json.loads((ROOT / "codemeta.json").read_text("utf8"))
+
+
+def test_citation_follows_its_schema():
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema"]
+    command += ["vendor.citation-file-format", str(ROOT / "CITATION.cff")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_all_say_the_same():
+    for version in (CITATION["version"], ZENODO["version"], CODEMETA["version"]):
+        assert version == PROJECT["version"]
+    assert ZENODO["title"] == CITATION["title"]
+    assert ZENODO["keywords"] == CODEMETA["keywords"] == CITATION["keywords"]
+    assert CITATION["license"] == PROJECT["license"] == CODEMETA["license"].rsplit("/", 1)[1]
+    (paper,) = CITATION["references"]
+    assert CODEMETA["referencePublication"]["name"] == paper["title"]
+    assert ZENODO["related_identifiers"][0]["identifier"] == paper["identifiers"][0]["value"]
+
+
+def test_architecture_page_names_every_module():
+    for folder in ("banditlib", "book"):
+        listed = {name for name, _ in module_map.modules(folder)}
+        files = (ROOT / folder).rglob("*.py")
+        tree = {
+            ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            for path in files
+            if "_static" not in path.parts
+        }
+        assert listed == tree
+        for name, job in module_map.modules(folder):
+            assert len(job) > 15, f"{name} does not say in a sentence what it is for"
+
+
+def test_paths_pass_through_rooms_that_exist():
+    assert module_map.missing_rooms() == []
+    picture = module_map.draw()
+    assert all(title in picture for title in module_map.PATHS)
+
+
+def test_crate_lists_each_result_with_its_hash(tmp_path):
+    (tmp_path / "table-1.csv").write_text("a,b\n1,2\n")
+    graph = json.loads(downloads.crate(tmp_path, ["table-1.csv"]))["@graph"]
+    by_id = {item["@id"]: item for item in graph}
+    assert by_id["./"]["hasPart"] == [{"@id": "table-1.csv"}]
+    assert by_id[downloads.CRATE]["about"] == {"@id": "./"}
+    assert by_id["table-1.csv"]["contentSize"] == "8" and len(by_id["table-1.csv"]["sha256"]) == 64
