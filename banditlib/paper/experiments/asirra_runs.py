@@ -21,6 +21,7 @@ import banditlib as bl
 from banditlib.engines import engine_number
 from banditlib.paper import features, plots, verdict
 from banditlib.paper.experiments import base
+from banditlib.paper.experiments.asirra_policies import GrowingOFUL, delayed
 from banditlib.paper.experiments.base import Family, NotAvailable, Rendered
 from banditlib.paper.render import curves_csv, figure_files, mark_stand_in
 from banditlib.paper.store import Arrays, Cell, Config, Packed, key
@@ -133,7 +134,10 @@ def pool_of(config: Config) -> bl.problems.Pool:
 
 
 def policy_of(policy: Config) -> bl.Policy:
-    return getattr(bl, policy["name"])(**{k: v for k, v in policy.items() if k != "name"})
+    parameters = {k: v for k, v in policy.items() if k != "name"}
+    if policy["name"] == "GrowingOFUL":
+        return GrowingOFUL(**parameters)
+    return getattr(bl, policy["name"])(**parameters)
 
 
 def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
@@ -143,6 +147,8 @@ def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
 
 def _one(config: Config, backend: str) -> Arrays:
     problem = pool_of(config)
+    if config["policy"]["name"] == "DelayedOFUL":
+        return _delayed(problem, config)
     result = bl.simulate(
         problem,
         policy_of(config["policy"]),
@@ -158,6 +164,23 @@ def _one(config: Config, backend: str) -> Arrays:
         "learnt": result.learnt[0, 0].astype(np.int32),
         "first_skip": result.first_skip[0, 0].astype(np.int32),
     }
+
+
+def _delayed(problem: bl.problems.Pool, config: Config) -> Arrays:
+    policy, marks = config["policy"], np.array(config["checkpoints"])
+    wrong = [
+        delayed(
+            problem,
+            policy["every"],
+            policy["beta"],
+            policy["lam"],
+            config["rounds"],
+            config["seed"],
+            trial,
+        )
+        for trial in range(*config["trials"])
+    ]
+    return {"wrong": np.cumsum(wrong, axis=1)[:, marks - 1].astype(np.int32)}
 
 
 def seconds(config: Config) -> float:

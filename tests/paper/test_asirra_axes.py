@@ -1,0 +1,70 @@
+"""What it takes to reach the axes: the two further players, and the rule that sorts hypotheses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import banditlib as bl
+from banditlib.paper.experiments import asirra_axes
+from banditlib.paper.experiments.asirra_policies import GrowingOFUL, delayed
+
+
+@pytest.fixture(scope="module")
+def small() -> bl.problems.Pool:
+    rng = np.random.default_rng(3)
+    points = rng.standard_normal((60, 6))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    return bl.problems.Pool(points[:30] + 0.2, points[30:], sigma=0.0)
+
+
+def mistakes(problem: bl.problems.Pool, agent: bl.Agent, rounds: int) -> np.ndarray:
+    """Of a live agent on the rounds of trial 0."""
+    wrong = np.zeros(rounds, int)
+    for k, shown in enumerate(problem.contexts(0, 0, rounds)):
+        arm = agent.choose(problem.points[shown])
+        paid = problem.reward[shown]
+        wrong[k] = paid.max() > paid[arm]
+        agent.learn(paid[arm])
+    return wrong
+
+
+@pytest.mark.parametrize("zeta", [0.0, 0.1, 2.0])
+def test_the_growing_radius_is_played_as_a_live_agent_plays_it(small, zeta):
+    policy, rounds = GrowingOFUL(zeta, 1.0), 600
+    run = bl.simulate(small, policy, rounds=rounds, trials=1, checkpoints=range(1, rounds + 1))
+    alone = mistakes(small, policy.start(small.dim), rounds)
+    assert np.array_equal(run.plays[0, 0, 0, :, 1], np.cumsum(alone))
+
+
+def test_the_growing_radius_starts_at_one():
+    assert GrowingOFUL(0.5, 1.0)._radius(1) == 1.0
+    assert GrowingOFUL(0.5, 1.0)._radius(101) == pytest.approx(1 + 0.5 * 10)
+    with pytest.raises(ValueError, match="zeta"):
+        GrowingOFUL(-1.0, 1.0)
+
+
+def test_learning_after_every_round_is_oful(small):
+    alone = mistakes(small, bl.OFUL(0.3, 1.0).start(small.dim), 400)
+    assert np.array_equal(delayed(small, 1, 0.3, 1.0, 400, 0, 0), alone)
+
+
+def test_late_lessons_cost_mistakes_and_leave_the_contexts_alone(small):
+    often, seldom = (delayed(small, n, 0.3, 1.0, 1000, 0, 0).sum() for n in (1, 300))
+    assert often < seldom
+    assert delayed(small, 300, 0.3, 1.0, 450, 0, 0).shape == (450,)
+
+
+def test_words_of_the_rule():
+    def word(total: float) -> str:
+        return asirra_axes.Outcome(np.full((1, 2), total), np.zeros((1, 2)), 3500.0).word
+
+    assert [word(x) for x in (0, 1100, 1200, 2400, 5000, 10_000, 11_000)] == [
+        "",
+        "",
+        "near",
+        "fits",
+        "fits",
+        "near",
+        "",
+    ]
