@@ -284,7 +284,8 @@ class Stretch:
             change[row, other] = np.where(played < 0, 0.0, state.wide[self.here[played]] ** 2)
         more, less = np.cumsum(change, axis=1) - change
         update.low = last.low * np.sqrt(np.maximum(1.0 - more, 0.0))[:, None]
-        update.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))[:, None]
+        with np.errstate(over="ignore"):  # an infinite bound is a bound
+            update.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))[:, None]
 
     def _bound(self, state: PoolRegression, update: GuessedUpdate) -> None:
         """How far the estimate can move: norms at edges, bridged by the triangle inequality."""

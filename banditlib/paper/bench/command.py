@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from banditlib.files import write_whole
+from banditlib.paper import provenance
 from banditlib.paper.bench import arms, contexts, pools
 from banditlib.paper.bench.growth import scaling
 from banditlib.paper.bench.libraries import libraries, ours
@@ -31,7 +32,7 @@ ROWS = [*arms.ROWS, *pools.ROWS, *contexts.ROWS]
 
 
 def machine() -> dict[str, Any]:
-    """What this was measured on."""
+    """What this was measured on, and at which commit."""
     name = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -39,7 +40,9 @@ def machine() -> dict[str, Any]:
     except (OSError, StopIteration):
         pass
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    origin = provenance.record(0.0)
     return {
+        **{k: origin[k] for k in ("commit", "dirty", "finished")},
         "processor": name,
         "cores": os.cpu_count(),
         "threads": os.environ.get("OPENBLAS_NUM_THREADS", "library default"),
