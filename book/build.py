@@ -60,18 +60,25 @@ def chapters(root: Path = ROOT) -> list[Path]:
     return [root / f"{name.removesuffix('.md')}.md" for name in names]
 
 
-def run_chapter(path: Path, timeout: int = 600) -> tuple[Any, float, str]:
-    """Execute one chapter in a kernel of its own; return notebook, seconds and traceback."""
+def run_chapter(path: Path, timeout: int = 600) -> tuple[Any, dict[str, float], str]:
+    """Execute one chapter in a kernel of its own; return notebook, times and traceback."""
+    import resource
+
     from jupyter_cache.executors.utils import single_nb_execution
+
+    def processor() -> float:
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return spent.ru_utime + spent.ru_stime
 
     os.dup2(
         os.open(os.devnull, os.O_WRONLY), 2
     )  # kernels chatter; tracebacks come back in `result`
-    notebook = read_chapter(path)
+    notebook, before = read_chapter(path), processor()
     result = single_nb_execution(
         notebook, cwd=str(path.parent), allow_errors=False, timeout=timeout, meta_override=True
     )
-    return notebook, float(result.time), result.exc_string or "" if result.err else ""
+    times = {"execution_seconds": float(result.time), "processor_seconds": processor() - before}
+    return notebook, times, result.exc_string or "" if result.err else ""
 
 
 def read_chapter(path: Path) -> Any:
@@ -99,14 +106,14 @@ def execute(paths: list[Path], root: Path = ROOT, jobs: int = 2) -> bool:
         running = {pool.submit(run_chapter, path): path for path in missing}
         for done, future in enumerate(as_completed(running), start=1):
             path = running[future]
-            notebook, seconds, traceback = future.result()
-            word = "failed" if traceback else "ran"
+            notebook, times, traceback = future.result()
+            word, seconds = "failed" if traceback else "ran", times["execution_seconds"]
             print(f"  [{done}/{len(missing)}] {path.name} {word} in {seconds:.1f} s", flush=True)
             if traceback:
                 good = False
                 print(traceback, file=sys.stderr, flush=True)
                 continue
-            bundle = CacheBundleIn(notebook, str(path), data={"execution_seconds": seconds})
+            bundle = CacheBundleIn(notebook, str(path), data=times)
             cache.cache_notebook_bundle(bundle, check_validity=False, overwrite=True)
     return good
 
