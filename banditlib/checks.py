@@ -56,6 +56,13 @@ def real(name: str, value: Any, low: float = -math.inf, strict: bool = False) ->
     return number
 
 
+def probability(name: str, value: Any) -> float:
+    """Check a probability that is neither 0 nor 1."""
+    if (number := real(name, value, 0.0, strict=True)) >= 1.0:
+        raise ValueError(f"{name}: expected a number in (0, 1), got {value!r}")
+    return number
+
+
 def real_array(name: str, value: Any, ndim: int) -> np.ndarray:
     """Check an array argument: real, finite, ``ndim`` axes, none empty. Returns float64, host."""
     host = numbers(name, value, f"a real array with {ndim} axes")

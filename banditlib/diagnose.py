@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from banditlib import theory
-from banditlib.checks import numbers, real, real_array
+from banditlib.checks import numbers, probability, real, real_array
 from banditlib.linear_fit import best_linear_fit
 from banditlib.problems.contextual import Contextual, Rounds, smallest_gap
 from banditlib.view import first_best
@@ -80,9 +80,7 @@ def diagnose(
     R : size of the noise (it is R-sub-Gaussian), for the theorem
     delta : probability with which the theorem may fail
     """
-    R, delta = real("R", R, 0.0), real("delta", delta, 0.0, strict=True)
-    if delta >= 1:
-        raise ValueError(f"delta: expected a number in (0, 1), got {delta!r}")
+    R, delta = real("R", R, 0.0), probability("delta", delta)
     rounds = _sets(X, rewards, mask)
     points, reward = rounds.flat()
     theta, zeta = best_linear_fit(points, reward)

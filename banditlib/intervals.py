@@ -30,17 +30,17 @@ class Enclosure(NamedTuple):
     width_high: Array
 
 
-class Verdict(NamedTuple):
+class Certificate(NamedTuple):
     """Decisions on an enclosure, and what keeps them from being proved.
 
-    ``doubt`` is 0 where they are proved, else the level to refine; ``arms`` marks the arms to
+    ``doubt`` is 0 where they are proved, else the level to refine; ``unclear`` marks the arms to
     refine there, ``score`` the rounds in which means matter and not only widths.
     """
 
     arm: Array
     level: Array
     doubt: Array
-    arms: Array
+    unclear: Array
     score: Array
 
 

@@ -3,8 +3,8 @@
 No lanes and no shortcuts: U and b are sums over the learnt rounds, and U is inverted afresh in
 every round that follows a learnt one. Decision sets are given round by round, ``sets[k-1]`` of
 shape (M, d), rewards as ``reward(k, arm)``; each function returns the arms and levels of all
-rounds. The tolerance of ties and thresholds is written out again on purpose: tests hold the engines
-against these loops, the ledger checks claims on them, the bench measures against them.
+rounds. Tests hold the engines against these loops, the ledger checks claims on them, the bench
+measures against them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from banditlib.design import g_optimal
-
-TAU = 1e-9
+from banditlib.view import TAU
 
 Array = np.ndarray
 Sets = Sequence[Array]

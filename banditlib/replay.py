@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from banditlib.checks import integer, numbers, real_array
+from banditlib.checks import integer, listed, numbers, real_array
 from banditlib.estimates import Estimate, around, over_values
 from banditlib.policies.base import Policy
 from banditlib.problems import generator
@@ -227,11 +227,7 @@ def replay(log: Any, policies: Any, seed: int = 0) -> Replay:
     seed : for keeping rounds and for policies that draw random numbers
     """
     rounds = _as_log(log)
-    chosen = (policies,) if isinstance(policies, Policy) else policies
-    if not isinstance(chosen, (list, tuple)) or not all(isinstance(p, Policy) for p in chosen):
-        raise TypeError(f"policies: expected a policy or a list of policies, got {policies!r}")
-    if not chosen:
-        raise ValueError("policies: expected at least one")
+    chosen = listed("policies", policies, (Policy,))
     integer("seed", seed, 0, None)
     for policy in chosen:
         if policy.fixed_arms and rounds.contexts.ndim == 3:

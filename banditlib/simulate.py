@@ -23,6 +23,7 @@ from banditlib.engines.pools import simulate_pool
 from banditlib.engines.tally import Settings, Tally, joined
 from banditlib.policies.base import Policy
 from banditlib.problems import Contextual, FixedArms, Pool
+from banditlib.progress import progress_bar
 from banditlib.run import Run
 
 __all__ = ["ENGINE_NUMBERS", "Run", "engine_number", "simulate"]
@@ -77,7 +78,7 @@ def simulate(
         points = getattr(problem, "points" if isinstance(problem, Pool) else "X", None)
         if least is not None and points is not None:  # a sampler has no list of points
             checks.in_scale("problems", points, least)
-    settings.bar = _bar(progress, len(problems) * len(policies) * len(numbers) * rounds)
+    settings.bar = progress_bar(progress, len(problems) * len(policies) * len(numbers) * rounds)
     tallies = _tallies(problems, policies, settings)
     settings.bar.close()
     found = {name: joined([getattr(tally, name) for tally in tallies]) for name in Tally.ARRAYS}
@@ -122,22 +123,3 @@ def _summed(tallies: list[Tally]) -> np.ndarray | None:
         return None
     blank = np.full(tallies[0].plays.shape[:-1], np.nan)
     return np.stack([blank if tally.regret is None else tally.regret for tally in tallies])
-
-
-class _Silent:
-    """A progress bar that shows nothing."""
-
-    def update(self, n: int) -> None: ...
-
-    def close(self) -> None: ...
-
-
-def _bar(progress: bool, total: int) -> Any:
-    if not progress:
-        return _Silent()
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return _Silent()
-    # disable=None: only where someone watches, in a terminal
-    return tqdm(total=total, delay=2, unit="round", unit_scale=True, leave=False, disable=None)

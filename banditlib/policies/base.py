@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from banditlib.backend import Array
-from banditlib.intervals import Enclosure, Verdict
+from banditlib.intervals import Certificate, Enclosure
 from banditlib.view import View
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Policy:
         """Arm and level for round k; see the class."""
         raise NotImplementedError(f"{type(self).__name__} does not define choose(k, view)")
 
-    def certify(self, k: Array, box: Enclosure, dim: int) -> Verdict:
+    def certify(self, k: Array, box: Enclosure, dim: int) -> Certificate:
         """Arm and level of rounds k (n,) for every mean and width inside the box."""
         raise NotImplementedError(f"{type(self).__name__} has no rule on intervals")
 
@@ -80,7 +80,7 @@ class Policy:
         return np.zeros(0, dtype=np.int64)
 
     def judge(self, points: np.ndarray, counts: np.ndarray, totals: np.ndarray) -> bool:
-        """Verdict after the opening, from plays and reward sums (N,); it becomes ``view.flag``."""
+        """Answer after the opening, from plays and reward sums (N,); it becomes ``view.flag``."""
         return False
 
     def weight(self, width: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from banditlib.backend import Array, namespace_of, pick
 from banditlib.checks import real
-from banditlib.intervals import GUARD, Enclosure, Verdict, separated
+from banditlib.intervals import GUARD, Certificate, Enclosure, separated
 from banditlib.policies.base import Policy
 from banditlib.view import View, at_least, column, first_best
 
@@ -61,7 +61,7 @@ class DSOFUL(Policy):
         width = xp.sqrt(pick(view.var, arm, xp))
         return arm, xp.astype(xp.asarray(at_least(width, self.Gamma)), xp.int64)
 
-    def certify(self, k: Any, box: Enclosure, dim: int) -> Verdict:
+    def certify(self, k: Any, box: Enclosure, dim: int) -> Certificate:
         r"""The rule on intervals: :math:`\arg\max\,m+\beta w` and the test :math:`w\ge\Gamma`."""
         Gamma, beta = self.Gamma, self.beta
         w_low, w_high = box.width_low[:, 0], box.width_high[:, 0]
@@ -69,16 +69,16 @@ class DSOFUL(Policy):
             box.mean_low[:, 0] + beta * w_low, box.mean_high[:, 0] + beta * w_high
         )
         rows = np.arange(arm.size)
-        arms = np.repeat(~sure[:, None], w_low.shape[1], axis=1)
+        unclear = np.repeat(~sure[:, None], w_low.shape[1], axis=1)
         selected = w_low[rows, arm] >= Gamma * (1.0 + GUARD)
         clear = np.ones(arm.size, bool)
         if Gamma > 0.0:
             clear = selected | (w_high[rows, arm] < Gamma * (1.0 - GUARD))
-            arms[rows, arm] |= ~clear
+            unclear[rows, arm] |= ~clear
         else:
             selected[:] = True
         doubt = np.where(sure & clear, 0, 1)
-        return Verdict(arm, selected.astype(np.int64), doubt, arms, ~sure)
+        return Certificate(arm, selected.astype(np.int64), doubt, unclear, ~sure)
 
 
 def OFUL(beta: float, lam: float) -> DSOFUL:

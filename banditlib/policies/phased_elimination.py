@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from banditlib.backend import Array
-from banditlib.checks import real
+from banditlib.checks import probability, real
 from banditlib.design import g_optimal
 from banditlib.policies.base import Policy
 from banditlib.view import TAU, View, within
@@ -63,10 +63,8 @@ class PhasedElimination(Policy):
     phased: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        real("delta", self.delta, low=0.0, strict=True)
+        probability("delta", self.delta)
         real("sigma", self.sigma, low=0.0)
-        if self.delta >= 1.0:
-            raise ValueError(f"delta: expected a number in (0, 1), got {self.delta!r}")
 
     def choose(self, k: Any, view: View) -> tuple[Array, Array]:
         """Not asked round by round: the plays of a phase are planned."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from banditlib.backend import Array, namespace_of
-from banditlib.checks import integer, real
+from banditlib.checks import integer, probability, real
 from banditlib.policies.base import Policy
 from banditlib.policies.ucb import ucb_index
 from banditlib.view import View, column, first_best
@@ -57,11 +57,9 @@ class RobustLinear(Policy):
         real("lam", self.lam, low=0.0, strict=True)
         real("alpha", self.alpha, low=0.0)
         integer("pulls", self.pulls, 1)
-        real("delta", self.delta, low=0.0, strict=True)
+        probability("delta", self.delta)
         real("sigma", self.sigma, low=0.0)
         real("eps", self.eps, low=0.0)
-        if self.delta >= 1.0:
-            raise ValueError(f"delta: expected a number in (0, 1), got {self.delta!r}")
 
     def plan(self, points: np.ndarray) -> np.ndarray:
         """Basis arms and the arm to test, ``pulls`` times; nothing if no arm is left to test."""

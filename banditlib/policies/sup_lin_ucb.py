@@ -10,7 +10,7 @@ import numpy as np
 
 from banditlib.backend import Array, namespace_of
 from banditlib.checks import real, real_array
-from banditlib.intervals import GUARD, Enclosure, Verdict, separated, survivors
+from banditlib.intervals import GUARD, Certificate, Enclosure, separated, survivors
 from banditlib.policies.base import Policy
 from banditlib.view import View, at_least, column, first_best, within
 
@@ -125,7 +125,7 @@ class SupLinUCB(Policy):
             here = xp.where(learn, here, first_best(score))
         return here, xp.astype(xp.asarray(learn), xp.int64) * l, learn | early
 
-    def certify(self, k: Any, box: Enclosure, dim: int) -> Verdict:
+    def certify(self, k: Any, box: Enclosure, dim: int) -> Certificate:
         """The rule on intervals, level by level."""
         rounds, levels, arms = box.mean_low.shape
         arm = np.zeros(rounds, np.int64)
@@ -161,4 +161,4 @@ class SupLinUCB(Policy):
             active[left[~unclear]] = keep[~unclear]
             left = left[go_on & ~unclear]
         doubt[left] = levels
-        return Verdict(arm, level, doubt, active, score)
+        return Certificate(arm, level, doubt, active, score)

@@ -177,7 +177,6 @@ class _Sites(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.nodes: list[ast.AST] = []
-        self.steering = 0
 
     def visit_For(self, node: ast.For) -> None:
         self.steer(node.iter)

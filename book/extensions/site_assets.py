@@ -1,9 +1,9 @@
-"""The book's frame: what every page needs and no chapter should have to think about.
+"""What every page needs and no chapter should have to think about: numbers, fonts, addresses.
 
 - ``{paper}`405.4` `` marks a number quoted from the paper, ``{setting}`200,000` `` one of ours.
 - Executed chapters are remembered under a key that covers package, data and lock file.
-- MathJax, the text face and (where a page uses it) Plotly are copied out of their pip packages into
-  the built site, so that a page asks no other host for anything.
+- MathJax and the text face are copied out of their pip packages into the built site, so that a page
+  asks no other host for anything.
 - Where the repository's address is known, it brings the launch, edit and source buttons.
 - A policy tells the browser what a page may load: nothing from elsewhere.
 """
@@ -238,7 +238,7 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the frame with Sphinx."""
+    """Register with Sphinx."""
     app.add_config_value("repository", "", "html", str)
     app.add_config_value("page_key", "", "env", str)
     app.add_role("paper", number_role)

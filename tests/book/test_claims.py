@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 
+import numpy as np
 import pytest
 from conftest import ROOT
 
@@ -164,13 +165,7 @@ def test_no_chapter_states_something_without_a_row():
     assert stray == []
 
 
-PROVED = [row for row in ROWS if row.evidence == "proved"]
-
-
-@pytest.mark.parametrize("row", by_id(PROVED))
-def test_a_proof_does_not_sample(row):
-    source = inspect.getsource(claims.function(row.check))
-    assert not re.search(r"default_rng|\.normal\(|\.standard_normal|\brandom\b", source)
+PROVED = {row.check for row in ROWS if row.evidence == "proved"}
 
 
 def test_edges_are_read_off_the_proofs():
@@ -200,8 +195,11 @@ def test_a_malformed_row_is_named(tmp_path):
 
 @pytest.mark.claims
 @pytest.mark.parametrize("name", sorted({row.check for row in CHECKED}))
-def test_the_claim_holds_as_the_ledger_says(name):
-    found = claims.function(name)(size="ci")
+def test_the_claim_holds_as_the_ledger_says(name, monkeypatch):
+    check = claims.function(name)
+    if name in PROVED:  # a proof does not sample
+        monkeypatch.setattr(np.random, "default_rng", None)
+    found = check(size="ci")
     assert isinstance(found, Found)
     assert found.shown is None or found.shown >= 1 - 1e-9, "a slack below 1 is a violated bound"
 

@@ -198,7 +198,7 @@ def test_stretches_do_most_of_the_work():
 def test_no_stretch_can_learn_when_Gamma_is_large():
     play = lane(bl.DSOFUL(9.0, 1.0, 1.0), rounds=5000)
     assert not play.run(opening=64).levels.any()
-    assert play.states[0].learned == 0
+    assert play.states[0].learnt == 0
 
 
 @dataclass(frozen=True)

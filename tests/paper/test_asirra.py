@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from banditlib.paper import features
-from banditlib.paper.experiments import asirra_runs, stored
+from banditlib.paper.experiments import asirra_runs, stored, table_2
 from banditlib.paper.features import FeaturesError
 from banditlib.paper.store import Cell, key
 
@@ -118,6 +118,17 @@ def test_the_two_rules(vectors):
     assert (two[0] <= one[0]).all() and one[0].sum() > two[0].sum() > 0
 
 
+def test_a_cell_of_table_2_counts_every_vector(vectors):
+    found = table_2.measure(vectors)
+    assert found["good_residuals"].sum() == 60 and found["bad_residuals"].sum() == 50
+    kept = found["kept"].sum(axis=-1)
+    assert (kept[0] == 110).all() and (np.diff(kept, axis=0) <= 0).all()  # a smaller ζ keeps less
+    good, bad = features.residuals(vectors, features.fit(vectors))
+    assert found["misclassified"] == (good <= -0.5).sum() + (bad >= 0.5).sum()
+    assert found["top_eigenvalues"].sum() == pytest.approx(1.0, abs=1e-4)  # norms are 1
+    assert (np.diff(found["top_eigenvalues"]) <= 0).all()
+
+
 def test_table_2_counts_and_true_misspecification(vectors):
     rows = features.table_2(vectors)
     assert rows[0]["two-sided"] == (60, 50)
@@ -153,8 +164,6 @@ def test_digits_ship_with_a_package():
 
 
 def test_without_scikit_learn_only_the_small_size_is_missing(monkeypatch, tmp_path):
-    from banditlib.paper.experiments import asirra_runs, table_2
-
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     monkeypatch.setattr(features, "find", lambda *_: None)
     asirra_runs.pool.cache_clear()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import banditlib as bl
-from banditlib.paper.bench import arms, command, contexts, growth, libraries
+from banditlib.paper import features, published
+from banditlib.paper.bench import arms, command, contexts, growth, libraries, plain_loops, pools
 from banditlib.paper.bench import measure as measure_module
 
 
@@ -109,9 +110,61 @@ def broken() -> libraries.Player:
     raise RuntimeError("broken on purpose")
 
 
+def test_speeds_and_growth_are_written_beside_the_rows(tmp_path, monkeypatch, capsys):
+    ticks = iter(np.arange(0.0, 1e6))
+    monkeypatch.setattr(measure_module, "clock", lambda: next(ticks))  # a second a slice
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    monkeypatch.setattr(command, "ROWS", [])
+    monkeypatch.setattr(command, "scaling", lambda: {"lanes": []})
+    monkeypatch.setattr(libraries, "_lanes", lambda: 40.0)
+    player = libraries.Player("one by one", lambda: None, 5)
+    monkeypatch.setattr(libraries, "live_agent", lambda: player)
+    monkeypatch.setattr(libraries, "LIBRARIES", {"json": lambda: player})
+    out = tmp_path / "bench.json"
+    assert command.main(["--out", str(out)]) == 0
+    found = json.loads(out.read_text())
+    assert [row["rate"] for row in found["ours"]] == [40.0, 5.0]
+    (other,) = found["libraries"]
+    assert other == {"library": "json", "installed": True, "policy": "one by one", "rate": 5.0}
+    assert found["scaling"] == {"lanes": []} and "rate=40" in capsys.readouterr().out
+
+
 def test_cost_reports_time_and_memory():
     found = growth.cost(arms=5, dim=2, lanes=3, rounds=20)
     assert found["us"] > 0 and found["mb"] > 0
+
+
+def test_without_features_pools_are_measured_on_two_clusters(monkeypatch):
+    def absent(name):
+        raise features.FeaturesError("no features here")
+
+    monkeypatch.setattr(features, "load", absent)
+    assert pools.pool().label == "two clusters" and pools.pool().dim == 512
+
+
+def test_rows_of_pools_say_what_they_timed(monkeypatch):
+    problem = pools.two_clusters(dim=8, each=30)
+    monkeypatch.setattr(pools, "pool", lambda: problem)
+    blocks = pools.gram_blocks(0.0)
+    assert blocks["slices"] == 5 and blocks["note"] == "two clusters; blocks of 96"
+    policy = bl.DSOFUL(0.3, 1.0, 1.0)
+    found = pools.whole_run(policy, 0.0, rounds=4000)
+    run = bl.simulate(problem, policy, 4000, 1, progress=False)
+    assert found["learnt"] == run.selections[0, 0, 0, -1] < 4000
+    assert found["p10"] <= found["ratio"] <= found["p90"]
+    assert found["ratio"] == pytest.approx(found["direct_seconds_extrapolated"] / found["seconds"])
+
+
+def test_every_row_of_table_1_is_timed_and_listed(tmp_path, monkeypatch):
+    measure = plain_loops.measure
+    monkeypatch.setattr(plain_loops, "measure", lambda repeats: measure(repeats, rounds=30))
+    published.main([str(tmp_path)])
+    out = tmp_path / "times.json"
+    assert plain_loops.main(["--out", str(out), "--repeats", "2"]) == 0
+    found = json.loads(out.read_text())
+    assert found["rounds"] == 30 and set(found["loop"]) == set(found["engine"])
+    assert {len(times) for times in found["loop"].values()} == {2}
+    assert "times.json" in published.read_manifest(tmp_path).entries
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -127,3 +128,40 @@ def test_a_table_comes_as_html_markdown_and_csv():
     assert '<td class="words">LSW by counts, 10 rounds</td><td>3.1×</td>' in text
     with pytest.raises(ValueError, match="a row has 1 cells, head has 2"):
         notebook.table(["a", "b"], [["x"]])
+
+
+def test_a_figure_comes_as_svg_png_and_words():
+    fig, ax = plt.subplots()
+    ax.plot([0, 1], [2, 3], label="a")
+    with pytest.raises(ValueError, match="alt must be a sentence"):
+        notebook.figure(fig, "a line")
+    drawing = notebook.figure(fig, 'A line, called "a", that rises.')
+    assert not plt.fignum_exists(fig.number)
+    forms, behind = drawing.inside("<section>", "</section>")._repr_mimebundle_()
+    assert forms["text/html"].startswith('<section><div class="bl-figure" role="img"')
+    assert 'aria-label="A line, called &quot;a&quot;, that rises."' in forms["text/html"]
+    assert '<svg aria-hidden="true"' in forms["text/html"] and "</section>" in forms["text/html"]
+    assert forms["text/plain"] == '[figure: A line, called "a", that rises.]'
+    assert behind["csv"].splitlines()[1] == "1,a,0,2,"
+    assert "<section>" not in drawing.html
+
+
+def test_a_named_bar_is_read_from_end_to_end():
+    fig, ax = plt.subplots()
+    ax.add_patch(plt.Rectangle((1, 4), 2, 1, label="harmless"))
+    found = list(csv.reader(notebook.plotted(fig).splitlines()))
+    plt.close(fig)
+    assert found[1:] == [["1", "harmless", "1", "4.5", ""], ["1", "harmless", "3", "4.5", ""]]
+
+
+def test_verdicts_stand_first_with_their_sign():
+    shown = notebook.table(["row", "ours", "verdict"], [["OFUL", "1.5", "reproduced in kind"]])
+    text = shown._repr_mimebundle_()[0]["text/html"]
+    assert text.index("verdict</th>") < text.index("ours</th>")
+    assert '<td class="verdict-cell is-mixed">≈\N{NO-BREAK SPACE}reproduced in kind</td>' in text
+
+
+def test_a_plain_notebook_prints_what_the_book_glues(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "myst_nb", None)
+    notebook.glue("rounds", 18000, ",")
+    assert capsys.readouterr().out == "rounds = 18,000\n"

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from banditlib.paper.experiments import stored
 from banditlib.paper.experiments.phase_map import answer
 from banditlib.paper.experiments.phase_map import cells as pm
 from banditlib.paper.experiments.phase_map import figure as pf
@@ -109,6 +110,20 @@ def test_crossing_interpolates_in_the_logarithm():
     rows = [{"ratio": r, "locked": v} for r, v in ((0.0, 0.0), (1.0, 0.25), (4.0, 0.75))]
     assert math.isclose(pf.crossing(rows), 2.0)
     assert math.isnan(pf.crossing(rows, level=0.9))
+
+
+def test_lines_on_fixed_arms_are_the_stored_regrets():
+    found = stored("phase-map")
+    at = {
+        (row["policy"], row["ratio"]): row["regret"]
+        for row in pm.rows(found, pm.ARMS)
+        if (row["d"], row["Delta"], row["kind"]) == (pm.DIM, pm.DELTA, pm.WORST)
+    }
+    lines = answer.fixed_lines(found, pm.DIM, pm.WORST)
+    assert [line.policy for line in lines] == [*pm.SHOWN]
+    for line in lines:
+        assert line.regret == tuple(at[line.policy, q] for q in line.ratios)
+        assert line.ucb == tuple(at["UCB", q] for q in line.ratios) and len(set(line.calm)) == 1
 
 
 def test_words_for_a_regret():

@@ -10,7 +10,10 @@ import pytest
 import banditlib as bl
 from banditlib import theory
 from banditlib.agent import Agent
+from banditlib.paper.experiments.phase_map import answer
+from banditlib.paper.experiments.separation import cells
 from banditlib.paper.experiments.separation import course as sep
+from banditlib.paper.store import Cell
 
 
 def round_by_round(course: sep.Course, policy: bl.Policy, tests: int) -> tuple[np.ndarray, int]:
@@ -99,3 +102,39 @@ def test_noise_needs_a_generator() -> None:
     """Bad input is refused with a sentence."""
     with pytest.raises(ValueError, match="rng"):
         sep.play(sep.Course.of(0.5, 2, sigma=0.1), sep.Learner(1.0, None), 3)
+
+
+@pytest.fixture(scope="module")
+def small() -> list[Cell]:
+    """Every policy at two ratios, and the twins, over a few tests."""
+    configs = cells.cells("smoke")
+    return [Cell(c, a, {}) for c, a in zip(configs, cells.run(configs, "numpy"), strict=True)]
+
+
+def test_a_cell_counts_the_mistakes_of_its_players(small: list[Cell]) -> None:
+    """Counts grow from mark to mark, and rows say of which course they are."""
+    for cell in small:
+        mistakes = cell.arrays["mistakes"]
+        marks = np.diff(cell.config["marks"], prepend=0)
+        steps = np.diff(mistakes, axis=1, prepend=0)
+        assert ((steps >= 0) & (steps <= marks)).all()
+    rows = {(row["policy"], row["ratio"]): row for row in cells.rows(small)}
+    assert len(rows) == len(small) // 2
+    for (policy, ratio), row in rows.items():
+        course = cells.course_of(ratio)
+        assert row["zeta"] == course.zeta and row["rounds"] == row["tests"] * course.cycle
+        assert 0 <= row["second_half"] <= row["regret"] <= cells.DELTA * row["tests"], policy
+
+
+def test_lines_and_explorer_show_every_policy(small: list[Cell]) -> None:
+    """What the answer and the interactive figure read is what the cells say."""
+    rows = {(row["policy"], row["ratio"]): row for row in cells.rows(small)}
+    for line in answer.lesson_lines(small):
+        for q, regret, calm in zip(line.ratios, line.regret, line.calm, strict=True):
+            assert regret == rows[line.policy, q]["regret"] and calm == rows[line.policy, q]["twin"]
+    shown = cells.explorer(small, {cells.DIM: (0.1, 2.0)})["cells"]
+    assert len(shown) == len([p for p, _ in rows if p != "kindest OFUL"])
+    for name, (mean, error, *_) in shown.items():
+        policy, *_, ratio, _ = name.split("|")
+        assert mean[-1] == round(10 * rows[policy, float(ratio)]["regret"])
+        assert len(error) == len(mean)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -345,20 +346,20 @@ def test_a_new_cell_leaves_the_origin_of_the_others_alone(tmp_path: Path) -> Non
 def double_publish(tmp_path: Path) -> int:
     """Two processes publish different cells at once; how many are there afterwards."""
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import fake_experiment as fake\n"
+        "import sys; import fake_experiment as fake\n"
         "from pathlib import Path; from banditlib.paper.store import Cell\n"
         "from banditlib.paper.published import publish\n"
-        "low, high = int(sys.argv[3]), int(sys.argv[4])\n"
+        "low, high = int(sys.argv[2]), int(sys.argv[3])\n"
         "some = fake.cells('full')[low:high]\n"
         "cells = [Cell(c, a, {}) for c, a in zip(some, fake.run(some, 'numpy'))]\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
-        "for cell in cells: publish(fake.FAMILY, [cell], Path(sys.argv[2]))\n"
+        "for cell in cells: publish(fake.FAMILY, [cell], Path(sys.argv[1]))\n"
     )
-    folder = str(Path(fake.__file__).parent)
+    helpers = {**os.environ, "PYTHONPATH": str(Path(fake.__file__).parent)}
     pair = [
         subprocess.Popen(
-            [sys.executable, "-c", code, folder, str(tmp_path), str(low), str(low + 5)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", code, str(tmp_path), str(low), str(low + 5)],
+            env=helpers, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for low in (0, 5)
     ]  # fmt: skip

@@ -97,6 +97,19 @@ def test_no_orphans_whenever_the_parent_dies(tmp_path: Path) -> None:
 # --- a Dask cluster -----------------------------------------------------------------------------
 
 
+def test_processes_do_every_batch_and_name_it():
+    """More batches than workers; a function that pickle cannot send."""
+    batches = [[i, i + 1] for i in range(5)]
+    found = {batch[0]: total for batch, total in run.local(lambda b: sum(b), batches, 2)}
+    assert found == {i: 2 * i + 1 for i in range(5)}
+
+
+def test_workers_that_keep_dying_are_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "RETRIES", 1)
+    with pytest.raises(run.WorkerDied, match=r"died 2 times .* What is finished is kept"):
+        list(run.processes(lambda batch: os._exit(1), [[1], [2]], 2))
+
+
 @pytest.fixture
 def only_fake(monkeypatch: pytest.MonkeyPatch) -> None:
     experiments.registry()  # load the real ones first, so that nothing registers later

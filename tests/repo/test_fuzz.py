@@ -38,7 +38,7 @@ SETS = np.stack([X[:3], X[1:]])
 PROBLEM = problems.synthetic(seed=0, dim=3, arms=5, gap=None)
 POLICY = bl.OFUL(1.0, 1.0)
 BETA = theory.SupBeta(4)
-KNOWN, UNKNOWN = theory.known_gap(4, 0.2), theory.unknown_gap(4, 0.2)
+UNKNOWN = theory.unknown_gap(4, 0.2)
 FEATURES = features.from_arrays(X, -X)
 LOG = {"contexts": SETS, "arm": [0, 1], "reward": [0.0, 1.0]}
 

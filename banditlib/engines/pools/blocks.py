@@ -26,7 +26,7 @@ import numpy as np
 from banditlib.engines.pools.pool_regression import PoolRegression, forward
 from banditlib.engines.pools.stretches import Stretch
 from banditlib.engines.pools.trace import Trace
-from banditlib.intervals import Enclosure, Verdict
+from banditlib.intervals import Certificate, Enclosure
 from banditlib.policies.base import Policy
 from banditlib.problems import Pool
 from banditlib.view import View
@@ -195,14 +195,14 @@ class Lane:
         arm, level = self.policy.choose(k, View(mean, np.maximum(var, 0.0), self.dim))
         return np.array(arm), np.array(level)
 
-    def _certify(self, k: Array, box: Enclosure) -> Verdict:
+    def _certify(self, k: Array, box: Enclosure) -> Certificate:
         """The policy on enclosures."""
         return self.policy.certify(k, box, self.dim)
 
 
 def _first(state: PoolRegression, X: Array, V: Array, which: Array) -> Array:
     """Squared widths at the start of a block; exactly the first ones if nothing is learnt."""
-    if state.learned == 0:
+    if state.learnt == 0:
         return state.wide[which] ** 2
     return np.einsum("nd,nd->n", X, V)
 

@@ -34,7 +34,7 @@ class PoolRegression:
         self.wide = norms / np.sqrt(lam)
         self.narrow = self.wide.copy()
         self.longest = float(norms.max()) ** 2
-        self.learned = 0
+        self.learnt = 0
         self.waiting: list[Array] = []  # rows learnt in blocks and not yet added to U
         self.folded = 0  # rounds folded into the inverse since it was last computed afresh
         self.drift = 0.0  # largest error that a renewal found
@@ -52,7 +52,7 @@ class PoolRegression:
         self.theta = self.theta + s @ W
         self._table, self._asked = None, False
         downdate(self.inverse, W)
-        self.learned += len(X)
+        self.learnt += len(X)
         self.folded += len(X)
         self.narrow[:] = 0.0
         strained = self.inverse.diagonal().max() * self.longest > DELICATE
@@ -67,7 +67,7 @@ class PoolRegression:
         self.narrow /= np.sqrt(1.0 + rho)
         self.U += A
         self.b += gain
-        self.learned += count
+        self.learnt += count
         self.renew()
 
     def renew(self) -> None:

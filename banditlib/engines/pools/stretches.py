@@ -32,7 +32,7 @@ from collections.abc import Callable
 import numpy as np
 
 from banditlib.engines.pools.pool_regression import PoolRegression, growth
-from banditlib.intervals import Enclosure, Verdict
+from banditlib.intervals import Certificate, Enclosure
 
 Array = np.ndarray
 
@@ -126,7 +126,7 @@ class Stretch:
         contexts: Array,
         k: Array,
         rewards: Callable[[Array, Array], Array],
-        certify: Callable[[Array, Enclosure], Verdict],
+        certify: Callable[[Array, Enclosure], Certificate],
         choose: Callable[[Array, Array, Array], tuple[Array, Array]],
     ) -> None:
         self.states, self.k = states, k
@@ -186,11 +186,11 @@ class Stretch:
 
     # -- guess -------------------------------------------------------------------------------
 
-    def _measure(self, todo: Array, seen: Verdict) -> Array:
+    def _measure(self, todo: Array, seen: Certificate) -> Array:
         """Exact first widths where they are in doubt and only enclosed; True for those rounds."""
         found = np.zeros(todo.size, bool)
         for i, state in enumerate(self.states):
-            row, arm = np.nonzero(seen.arms & (seen.doubt == i + 1)[:, None])
+            row, arm = np.nonzero(seen.unclear & (seen.doubt == i + 1)[:, None])
             point = self.here[self.local[todo[row], arm]]
             stale = state.narrow[point] < state.wide[point]
             if stale.any():
@@ -313,7 +313,7 @@ class Stretch:
         hard = np.flatnonzero(seen.doubt)
         self.cost["certified"] += todo.size - hard.size
         self.cost["doubtful"] += hard.size
-        seen, todo = Verdict(*(part[hard] for part in seen)), todo[hard]
+        seen, todo = Certificate(*(part[hard] for part in seen)), todo[hard]
         self._measure(todo, seen)
         box = self._box(todo)
         for i in range(len(self.states)):
@@ -328,7 +328,7 @@ class Stretch:
                 return arm, level, self.size
             todo, order = todo[again], order[again]
             box = Enclosure(*(ends[again] for ends in box))
-            seen = Verdict(*(part[again] for part in seen))
+            seen = Certificate(*(part[again] for part in seen))
             if (order[np.arange(todo.size), seen.doubt - 1] >= LAST).any():
                 break
             for i in range(len(self.states)):
@@ -336,7 +336,9 @@ class Stretch:
             seen = self.certify(self.k[todo], box)
         return self._exactly(todo, box, arm, level)
 
-    def _sharpen(self, i: int, todo: Array, seen: Verdict, order: Array, box: Enclosure) -> None:
+    def _sharpen(
+        self, i: int, todo: Array, seen: Certificate, order: Array, box: Enclosure
+    ) -> None:
         """The next order of the series for rounds that level i keeps in doubt."""
         rows = np.flatnonzero(seen.doubt == i + 1)
         if rows.size == 0:
@@ -346,7 +348,7 @@ class Stretch:
             return
         first = 2 if seen.score[rows].all() else 0
         order[rows, i] = {-1: first, 0: 2, 2: 8}.get(int(order[rows, i].max()), LAST)
-        self._refine(i, int(order[rows[0], i]), todo, rows, seen.arms, box)
+        self._refine(i, int(order[rows[0], i]), todo, rows, seen.unclear, box)
 
     def _exactly(
         self, todo: Array, box: Enclosure, arm: Array, level: Array

@@ -166,7 +166,7 @@ def _told(outcome: Outcome | None) -> str:
 EXPERIMENTS = [
     FAMILY.experiment(
         "asirra-axes",
-        "What it takes to reach the axes of Figures 1b and 4",
+        "What reaches the axes of Figures 1b and 4",
         cells,
         render,
         needs="Asirra features",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from banditlib.backend import Array, namespace_of
 from banditlib.checks import real
-from banditlib.intervals import Enclosure, Verdict, separated
+from banditlib.intervals import Certificate, Enclosure, separated
 from banditlib.policies.base import Policy
 from banditlib.problems import Pool
 from banditlib.view import View, column, first_best
@@ -42,13 +42,13 @@ class GrowingOFUL(Policy):
         arm = first_best(view.mean + column(self._radius(k)) * xp.sqrt(view.var))
         return arm, xp.ones_like(arm)
 
-    def certify(self, k: Any, box: Enclosure, dim: int) -> Verdict:
+    def certify(self, k: Any, box: Enclosure, dim: int) -> Certificate:
         """The same on intervals."""
         radius = self._radius(k)[:, None]
         low = box.mean_low[:, 0] + radius * box.width_low[:, 0]
         arm, sure = separated(low, box.mean_high[:, 0] + radius * box.width_high[:, 0])
         open_ = np.repeat(~sure[:, None], low.shape[1], axis=1)
-        return Verdict(arm, np.ones_like(arm), np.where(sure, 0, 1), open_, ~sure)
+        return Certificate(arm, np.ones_like(arm), np.where(sure, 0, 1), open_, ~sure)
 
 
 def delayed(

@@ -99,7 +99,8 @@ def informal_Gamma(Delta: float, d: int) -> float:
 
 
 def lm_mis_informal(size: str = "ci") -> Found:
-    """The same bound; it is below Δ with the theorem's Γ, which is of that order up to ι₁.
+    """The same bound; it is below Δ with the theorem's Γ, which is of that order up to ι₁, and the
+    largest ζ of its condition 2√d ζ ι₁ ≤ Δ.
 
     A Γ of the next larger order, without the root of d, is too large, with the same radius.
     """
@@ -108,6 +109,7 @@ def lm_mis_informal(size: str = "ci") -> Found:
         known = theory.known_gap(d, Delta, R)
         order = informal_Gamma(Delta, d)
         assert math.isclose(known.Gamma, order / (2 * known.iota1))
+        assert math.isclose(2 * math.sqrt(d) * known.zeta_max * known.iota1, Delta)
         assert one_round(known.zeta_max, known.beta, known.Gamma) < Delta
     for R in (0.0, 1.0):
         known = theory.known_gap(4096, 0.5, R)

@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 
 from banditlib.policies import SupLinUCB
+from banditlib.reference import argmax
 from book.claims.formula import ATTAINED, Found, about, formula
-
-TAU = 1e-9
-
-
-def first_best(score: np.ndarray) -> int:
-    """Lowest index within the tolerance of the best."""
-    best = score.max()
-    return int(np.argmax(score >= best - TAU * (1 + abs(best))))
 
 
 @formula(tool=True)
@@ -67,9 +60,9 @@ class Reference:
             self.seen.append(alive)
             width, index = self.view(l, D[alive])
             if wide(width.max(), l):
-                return int(alive[first_best(width)]), l, True
+                return int(alive[argmax(width)]), l, True
             if ends(k, l, self.d):
-                return int(alive[first_best(index)]), l, False
+                return int(alive[argmax(index)]), l, False
             near = survives(index.max() - index, self.beta(l), l, self.margin)
             alive, l = alive[near], l + 1
 
@@ -155,7 +148,7 @@ def eq_arm_elimination(size: str = "ci") -> Found:
     for k, D in enumerate(contexts(rng, 300 if size == "ci" else 4000), 1):
         run.play(k, D)
         for l, (here, above) in enumerate(zip(run.seen, run.seen[1:], strict=False), 1):
-            best = here[first_best(run.view(l, D[here])[1])]
+            best = here[argmax(run.view(l, D[here])[1])]
             assert best in above and set(above) <= set(here)
         run.round(k, D, lambda x: float(x @ theta) + 0.1 * rng.standard_normal())
     return ATTAINED
