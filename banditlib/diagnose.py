@@ -46,7 +46,7 @@ class Diagnosis:
     sentence: str
 
     def __repr__(self) -> str:
-        rows = "\n".join(f"  {name:<22}{value}" for name, value in self._rows())
+        rows = "\n".join(f"  {name:<24}{value}" for name, value in self._rows())
         return f"Diagnosis of {self.arms} arms in {self.dim} dimensions\n{rows}\n  {self.sentence}"
 
     def _repr_html_(self) -> str:

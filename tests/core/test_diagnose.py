@@ -110,3 +110,11 @@ def test_it_prints_and_shows():
 def test_the_argument_at_fault_is_named(name, call):
     with pytest.raises((TypeError, ValueError), match=rf"^{name}\b|^{name}s?:"):
         call()
+
+
+def test_names_and_values_stand_apart():
+    found = diagnose(np.eye(3), [0.5, 0.2, 0.1])
+    rows = repr(found).splitlines()[1:-1]
+    assert rows and all(
+        f"{name}  " in row for (name, _), row in zip(found._rows(), rows, strict=True)
+    )
