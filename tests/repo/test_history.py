@@ -73,3 +73,14 @@ def test_the_phase_map_was_computed_after_suplinucb_was_mended() -> None:
     assert runs and all(datetime.fromisoformat(run["finished"]) > when for run in runs)
     commits = {run["commit"] for run in runs} & set(git("rev-list", "HEAD").split())
     assert commits and all(is_ancestor(first, commit) for commit in commits)
+
+
+def test_every_stored_cell_names_a_commit_of_this_history() -> None:
+    """Else nobody could look at the code that computed it."""
+    if git("rev-parse", "--is-shallow-repository") == "true":
+        pytest.skip("this clone is shallow: it does not know the commits of older results")
+    known = set(git("rev-list", "HEAD").split())
+    packs = sorted((ROOT / "data" / "results").glob("*/*.npz"))
+    cells = [(pack, cell.provenance) for pack in packs for cell in read_pack(pack)]
+    strangers = {(pack.name, run["commit"]) for pack, run in cells if run["commit"] not in known}
+    assert cells and strangers == set()
