@@ -244,7 +244,9 @@ def long_arms(norm: float) -> bl.problems.FixedArms:
     return bl.problems.FixedArms(X * norm, X @ theta / np.linalg.norm(theta))
 
 
-@pytest.mark.parametrize("norm", [30.0, 100.0, 300.0, 1000.0])
+@pytest.mark.parametrize(
+    "norm", [30.0, *(pytest.param(n, marks=pytest.mark.slow) for n in (100.0, 300.0)), 1000.0]
+)
 def test_long_arms_alone_and_in_a_batch(norm):
     policies = [bl.SupLinUCB(0.3, 1.0), bl.SupLinUCB(1.0, 1.0), bl.DSOFUL(0.1, 1.0, 1.0)]
     kw = dict(rounds=1500, record=("arms", "levels"), progress=False)
