@@ -64,7 +64,7 @@ LINK = re.compile(
     r"\[((?:[^\[\]]|\\\[|\\\])*)\]\((?P<page>[^()\s#]*\.ipynb)?(?P<anchor>#[^()\s]*)?\)"
 )
 TABLE_ROW = re.compile(r"(?m)^\|.*\|[ \t]*$")
-STRAY = re.compile(r"(?m)^(?:\*|\[\**\]\([^()\s]*\))+(?=\|)")
+STRAY = re.compile(r"(?m)^(?:[*`]|\[[*`]*\]\([^()\s]*\))+(?=\|)")
 TABLE_END = re.compile(r"(?m)^(\|.*\|)[ \t]*\n(?=[^|\s])")
 FORMULA = re.compile(r"\$[^$\n]+\$")
 ANCHOR = re.compile(r"(?:<a id='[^']*'></a>\s*)+")
@@ -209,7 +209,7 @@ def tidy(cell: Cell, repository: str, name: str) -> Cell:
     text = re.sub(r"(?m)^# (What you need to know first)$", r"**\1**", text)
     text = VERDICT.sub(r"**\1** · \2 · ", text)
     text = TABLE_ROW.sub(lambda row: FORMULA.sub(without_bars, row[0]), text)
-    text = STRAY.sub("", text)  # what was bold or cited in a table's cells left its marks before it
+    text = STRAY.sub("", text)  # marks of bold, code and citations in a table's cells
     text = TABLE_END.sub(r"\1\n\n", text)  # text right below would be one more row
     return {**cell, "source": LINK.sub(lambda match: link(match, repository, name), text)}
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import banditlib as bl
-from banditlib.paper.experiments import asirra_axes
+from banditlib.paper.experiments import asirra_axes, asirra_runs, rendered, stored
 from banditlib.paper.experiments.asirra_policies import GrowingOFUL, delayed
+from banditlib.paper.store import Cell
 
 
 @pytest.fixture(scope="module")
@@ -68,3 +69,26 @@ def test_words_of_the_rule():
         "near",
         "",
     ]
+
+
+def test_the_table_says_so_where_digits_stand_in():
+    configs = asirra_axes.cells("smoke")
+    cells = [Cell(c, {"wrong": np.full((1, len(c["checkpoints"])), 7)}, {}) for c in configs]
+    files = asirra_axes.render(cells, "smoke")
+    assert all("digits" in content.decode() for content in files.values())
+
+
+def test_the_table_has_a_line_for_every_hypothesis():
+    lines = rendered("asirra-axes")[".csv"].decode().splitlines()
+    assert [line.split(",")[0].strip('"') for line in lines[1:3]] == ["radius 0.1", "radius 1"]
+    assert len(lines) == 1 + len(asirra_axes.HYPOTHESES)
+
+
+def test_the_screen_is_whole_and_what_is_run_eight_times_fitted_in_it():
+    found = stored("asirra-axes")
+    screen = asirra_axes.outcomes(found, trials=[0])
+    assert len(screen) == len(asirra_axes.HYPOTHESES) * len(asirra_axes.PANELS)
+    whole = asirra_axes.outcomes(found)
+    for where in asirra_axes.EIGHT_TIMES:
+        assert screen[where].word == whole[where].word == "fits"
+        assert whole[where].total.shape[1] == asirra_runs.RUNS

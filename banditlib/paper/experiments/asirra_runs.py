@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ from banditlib.paper.experiments import base
 from banditlib.paper.experiments.asirra_policies import GrowingOFUL, delayed
 from banditlib.paper.experiments.base import Family, NotAvailable, Rendered
 from banditlib.paper.render import curves_csv, figure_files, mark_stand_in
-from banditlib.paper.store import Arrays, Cell, Config, Packed, key
+from banditlib.paper.store import Arrays, Cell, Config, Packed
 from banditlib.paper.verdict import Sentence
 
 SEED = 0
@@ -203,13 +202,6 @@ FAMILY = Family(
     unavailable=base.lacks(pool_of),
     engine=lambda config: engine_number(config["policy"]["name"], "pool"),
 )
-
-
-def explored(folder: Path | None = None) -> list[Packed]:
-    """Stored single runs outside the figures: other features, filters, radii or noise."""
-    panels = {key(c) for name in PANELS for c in panel_cells(name, "full")}
-    panels |= {key(c) for c in weak_cells("full")}
-    return [cell for cell in base.stored(FAMILY, folder) if cell.key not in panels]
 
 
 # --- drawing --------------------------------------------------------------------------------------
