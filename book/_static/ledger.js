@@ -129,7 +129,7 @@
       }
       const count = document.createElement("p");
       count.className = "claim-evidence";
-      count.textContent = found.size > 1 ? `Rests on ${found.size - 1} other claims.` : "Rests on no other claim.";
+      count.textContent = found.size > 1 ? `Rests on ${found.size - 1} other claim${found.size > 2 ? "s" : ""}.` : "Rests on no other claim.";
       said.append(count);
     };
     nodes.forEach((node, id) => {

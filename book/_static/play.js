@@ -199,7 +199,8 @@
         ...line(oful, "oful"),
         ...line(selecting, "ds"),
       );
-      const text = `After ${tests} choices OFUL was wrong ${oful.errors} times, DS\u2011OFUL ${selecting.errors === 1 ? "once" : `${selecting.errors} times`}.`;
+      const times = (n) => (n === 1 ? "once" : `${n} times`);
+      const text = `After ${tests} choices OFUL was wrong ${times(oful.errors)}, DS\u2011OFUL ${times(selecting.errors)}.`;
       say.textContent = text;
       chart.setAttribute("aria-label", `Reward lost by OFUL and by DS-OFUL, side by side. ${text}`);
     };

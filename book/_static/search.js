@@ -2,11 +2,15 @@
 (() => {
   "use strict";
   const GREEK = { alpha: "α", beta: "β", gamma: "γ", delta: "δ", epsilon: "ε", zeta: "ζ", eta: "η", theta: "θ", iota: "ι", lambda: "λ", sigma: "σ", tau: "τ", omega: "ω" };
+  // A reader who types a printed number has the paper open: its rows come before the book's own.
+  const PRINTED = /^(?:theorem|lemma|corollary|definition|assumption|equation|algorithm|table|figure|remark|proposition)\s+\(?[a-z]?[\d.]/;
+  const PAPERS = /^book\/(?:paper-numbers|claims-ledger|errata)\.html/;
   const ROOT = document.documentElement.dataset.content_root ?? "../";
   const MOST = 12;
 
   const plain = (text) => text.toLowerCase().replace(/[‐‑–—−]/g, "-");
-  const tokens = (query) => plain(query).split(/[\s,;]+/).filter(Boolean);
+  const spelt = (query) => plain(query.trim()).replace(/^eq\.?\s+/, "equation ");
+  const tokens = (query) => spelt(query).split(/[\s,;]+/).filter(Boolean);
   const forms = (word) => (GREEK[word] ? [word, GREEK[word]] : [word]);
 
   let loading;
@@ -39,6 +43,7 @@
     }
     if (words.length > 1 && entry.low.includes(phrase)) sum += 8;
     if (entry.lowTitle.startsWith(phrase)) sum += 10;
+    if (PRINTED.test(phrase) && PAPERS.test(entry.page.url) && entry.lowTitle.includes(phrase)) sum += 20;
     return sum + 3 / (1 + entry.text.length / 400);
   };
 
@@ -64,7 +69,7 @@
   const find = async (query) => {
     const words = tokens(query);
     if (!words.length) return [];
-    const phrase = plain(query.trim());
+    const phrase = spelt(query);
     return (await index())
       .map((entry) => ({ entry, points: score(entry, words, phrase) }))
       .filter(({ points }) => points > 0)
