@@ -181,8 +181,23 @@ def _certify(c: float) -> None:
             a = _between(a0, a1)
             assert (a + c0).log() - (1 - a) * (c0 / (1 - a)).log() + a * a.log() > target
         _bh_cells(target, lo, hi, c0)
+        _check_edges(lo, hi, c0)
     finally:
         ctx.prec = 53
+
+
+def _check_edges(lo: float, hi: float, c0: float) -> None:
+    """What is said of small a, large a and small c is said of the same quantity: at some points."""
+    small = [arb(10) ** -j for j in range(1, 9)]
+    for c in [*small, arb("0.3"), arb("0.6")]:
+        for a in (x * lo for x in [arb(1), *small]):
+            assert _bh_log(a, c) > a * a.log()
+        for a in (1 - x * (1 - hi) for x in [arb(1), *small]):
+            if a + c < 1:
+                assert _bh_log(a, c) > (1 + a) * a.log()
+    for c in (x * c0 for x in [arb(1), *small]):
+        for a in (arb(lo), arb("0.3"), arb("0.6"), arb(hi)):
+            assert _bh_log(a, c) > (a + c).log() - (1 - a) * (c / (1 - a)).log() + a * a.log()
 
 
 def _best_pair() -> float:
