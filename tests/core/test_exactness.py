@@ -63,64 +63,58 @@ def simulate(problem, policies, noise, **kw):
     )  # fmt: skip
 
 
+def agree(name, seed, policies, follow):
+    """Play the named problem and compare every decision with the loop that ``follow`` runs."""
+    problem = bl.problems.FixedArms(*PROBLEMS[name])
+    noise = np.random.default_rng(seed).standard_normal((1, ROUNDS)) * 0.3
+    run = simulate(problem, policies, noise)
+    check(problem, policies, run, noise, follow)
+    return run
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_ds_oful(name):
-    problem = bl.problems.FixedArms(*PROBLEMS[name])
-    noise = np.random.default_rng(1).standard_normal((1, ROUNDS)) * 0.3
-    policies = [bl.DSOFUL(**params) for params in DS]
-    run = simulate(problem, policies, noise)
-    check(
-        problem, policies, run, noise,
-        lambda p, sets, r: reference.ds_oful(sets, r, ROUNDS, p.Gamma, p.beta, p.lam),
-    )  # fmt: skip
+    def follow(p, sets, r):
+        return reference.ds_oful(sets, r, ROUNDS, p.Gamma, p.beta, p.lam)
+
+    run = agree(name, 1, [bl.DSOFUL(**params) for params in DS], follow)
     assert run.drift < 1e-11
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_sup_lin_ucb(name):
-    problem = bl.problems.FixedArms(*PROBLEMS[name])
-    noise = np.random.default_rng(2).standard_normal((1, ROUNDS)) * 0.3
     policies = [
         bl.SupLinUCB(beta, lam)
         for beta in (0.1, 1.0, (2.0, 1.0, 0.5, 0.5, 0.5, 0.5))
         for lam in (0.25, 1.0, 1e3)
     ]
-    run = simulate(problem, policies, noise)
-    check(
-        problem, policies, run, noise,
+    agree(
+        name,
+        2,
+        policies,
         lambda p, sets, r: reference.sup_lin_ucb(sets, r, ROUNDS, p.radius, p.lam),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_lsw(name):
-    problem = bl.problems.FixedArms(*PROBLEMS[name])
-    noise = np.random.default_rng(3).standard_normal((1, ROUNDS)) * 0.3
     policies = [
         bl.LSW(beta, lam, eps)
         for beta, lam, eps in ((1.0, 1.0, 0.02), (3.0, 10.0, 0.5), (0.0, 0.1, 0.1))
     ]
-    run = simulate(problem, policies, noise)
-    check(
-        problem, policies, run, noise,
-        lambda p, sets, r: reference.lsw(sets, r, ROUNDS, p.beta, p.lam, p.eps),
-    )  # fmt: skip
+    agree(
+        name, 3, policies, lambda p, sets, r: reference.lsw(sets, r, ROUNDS, p.beta, p.lam, p.eps)
+    )
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_layered_weighted_and_phased(name):
-    problem = bl.problems.FixedArms(*PROBLEMS[name])
-    noise = np.random.default_rng(3).standard_normal((1, ROUNDS)) * 0.3
     policies = [
         *bl.grid(bl.LayeredDSOFUL, beta=[0.1, 1.0], lam=[0.25, 1.0, 1e3]),
         *bl.grid(bl.WeightedOFUL, alpha=[0.01, 0.3], beta=[0.1, 1.0], lam=[0.25, 1.0, 1e3]),
         *bl.grid(bl.PhasedElimination, delta=[0.1], sigma=[0.0, 0.1, 1.0]),
     ]
-    run = simulate(problem, policies, noise)
-    check(
-        problem, policies, run, noise,
-        lambda p, sets, r: reference.follow(p, sets, r, ROUNDS),
-    )  # fmt: skip
+    agree(name, 3, policies, lambda p, sets, r: reference.follow(p, sets, r, ROUNDS))
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

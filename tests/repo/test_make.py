@@ -170,10 +170,15 @@ def make_environment(folder, version="3.11.9", version_code=0, pip_says="done", 
         text = text.replace("{" + name + "}", str(value))
     stub.write_text(text)
     stub.chmod(0o755)
+    return run_with(folder, str(stub))
+
+
+def run_with(folder, python):
+    """Let make try to make its environment with the interpreter `python`."""
     return subprocess.run(
         ["sh", ".ci/venv", "requirements.txt"],
         cwd=folder,
-        env={**os.environ, "PYTHON": str(stub)},
+        env={**os.environ, "PYTHON": python},
         capture_output=True,
         text=True,
         check=False,
@@ -189,14 +194,7 @@ def test_environment_is_made(folder):
 
 
 def test_missing_python_is_named(folder):
-    environment = {**os.environ, "PYTHON": "python-that-is-not-there"}
-    done = subprocess.run(
-        ["sh", ".ci/venv", "requirements.txt"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    done = run_with(folder, "python-that-is-not-there")
     assert done.returncode != 0
     assert "python-that-is-not-there" in done.stderr and "Python 3.11" in done.stderr
 
