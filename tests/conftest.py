@@ -99,7 +99,7 @@ def address(site: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def browser(chromium: str) -> Iterator[Any]:
     """One running browser; a process cannot drive two."""
-    playwright = pytest.importorskip("playwright.sync_api")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser")
     with playwright.sync_playwright() as play:
         running = play.chromium.launch(executable_path=chromium, args=FLAGS)
         yield running

@@ -56,7 +56,7 @@ def test_a_table_by_hand():
 
 
 def test_tables_as_dataframes_with_intercept_and_without_scaling():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="pandas is optional")
     table = pandas.DataFrame({"x": [1.0, 2.0], "y": [0, 1], "kind": ["u", "v"]})
     problem = classification(table[["x", "y"]], table["kind"], unit=False, intercept=True)
     X, reward, _ = problem.contexts(0, 0, 50)
@@ -66,7 +66,7 @@ def test_tables_as_dataframes_with_intercept_and_without_scaling():
 
 
 def test_digits_are_built_in():
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="scikit-learn (extra: book) is not installed")
     problem = digits()
     X, reward, _ = problem.contexts(0, 0, 10)
     assert X.shape == (10, 10, 640) and (reward.sum(axis=1) == 1).all()

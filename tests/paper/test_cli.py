@@ -196,7 +196,7 @@ def test_what_is_complete_needs_nothing_more(
 
 
 def test_unreachable_scheduler(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("distributed")
+    pytest.importorskip("distributed", reason="needs banditlib[cluster]")
     assert reproduce(tmp_path, "--scheduler", "tcp://127.0.0.1:1") == cli.MISSING
     assert "No Dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
 

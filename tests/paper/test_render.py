@@ -166,7 +166,7 @@ def reproduce(package: Path, out: Path) -> str:
 
 def test_an_edited_drawing_is_drawn_again(tmp_path: Path) -> None:
     """Also if the edit is in a module that the drawing function only imports."""
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="scikit-learn (extra: book) is not installed")
     shutil.copytree(ROOT / "banditlib", tmp_path / "banditlib")
     out = tmp_path / "out"
     assert "| zeta |" in reproduce(tmp_path, out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("scipy")
 from banditlib.paper import verdict
 from banditlib.paper.verdict import Printed, holm, judge, mean_interval
 

@@ -119,7 +119,7 @@ def only_fake(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_tls_address_without_keys_is_a_sentence(
     tmp_path: Path, only_fake: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("distributed")
+    pytest.importorskip("distributed", reason="needs banditlib[cluster]")
     words = ["reproduce", "fake", "--scale", "smoke", "--out", str(tmp_path)]
     assert cli.main([*words, "--scheduler", "tls://127.0.0.1:8786"]) == cli.MISSING
     assert "No Dask scheduler answers at tls://" in capsys.readouterr().err
@@ -161,7 +161,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    pytest.importorskip("distributed")
+    pytest.importorskip("distributed", reason="needs banditlib[cluster]")
     made = Cluster(tmp_path)
     yield made
     made.close()

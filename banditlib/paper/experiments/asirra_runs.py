@@ -166,19 +166,10 @@ def _one(config: Config, backend: str) -> Arrays:
 
 
 def _delayed(problem: bl.problems.Pool, config: Config) -> Arrays:
-    policy, marks = config["policy"], np.array(config["checkpoints"])
-    wrong = [
-        delayed(
-            problem,
-            policy["every"],
-            policy["beta"],
-            policy["lam"],
-            config["rounds"],
-            config["seed"],
-            trial,
-        )
-        for trial in range(*config["trials"])
-    ]
+    parameters = {k: v for k, v in config["policy"].items() if k != "name"}
+    run = functools.partial(delayed, problem, rounds=config["rounds"], seed=config["seed"])
+    wrong = [run(trial=trial, **parameters) for trial in range(*config["trials"])]
+    marks = np.array(config["checkpoints"])
     return {"wrong": np.cumsum(wrong, axis=1)[:, marks - 1].astype(np.int32)}
 
 
