@@ -11,6 +11,7 @@ from banditlib.policies import (
     LSW,
     OFUL,
     UCB,
+    CertLinUCB,
     LayeredDSOFUL,
     LinearTS,
     PhasedElimination,
@@ -28,7 +29,7 @@ from banditlib.view import View
 __version__ = "0.1.0"
 
 __all__ = [
-    "DSOFUL", "LSW", "OFUL", "UCB", "Agent", "LayeredDSOFUL", "LinearTS", "Log",
+    "DSOFUL", "LSW", "OFUL", "UCB", "Agent", "CertLinUCB", "LayeredDSOFUL", "LinearTS", "Log",
     "PhasedElimination", "Policy", "RobustLinear", "Run", "SupLinUCB", "View", "WeightedOFUL",
     "diagnose", "grid", "load", "problems", "replay", "simulate", "theory",
 ]  # fmt: skip

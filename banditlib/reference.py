@@ -145,6 +145,52 @@ layered_ds_oful = partial(by_levels, _layered_rule)
 """DS-OFUL at the thresholds 1/2, 1/4, ...: our own rule."""
 
 
+def cert_lin_ucb(
+    sets: Sets,
+    reward: Reward,
+    rounds: int,
+    beta: Callable[[int], float],
+    lam: float,
+    low: float = 0.0,
+    high: float = 1.0,
+) -> Decisions:
+    """Algorithm 13 of the dissertation, for one step; β is called with the level."""
+    d = sets[0].shape[1]
+    regressions: dict[int, Regression] = {}
+    arms, levels = [], []
+    for k in range(1, rounds + 1):
+        D, alive, l = sets[k - 1], np.arange(len(sets[k - 1])), 1
+        L = 0
+        while 4**L * d < k:
+            L += 1
+        bottom, top, before = low, high, -1
+        while True:
+            if l not in regressions:
+                regressions[l] = Regression(d, lam)
+            mean, width = regressions[l].solve(D[alive])
+            greedy, V = int(alive[argmax(mean)]), mean.max()
+            if l == 1:
+                before = greedy
+            if l > L:
+                a, level = before, l
+                break
+            if beta(l) * width.max() >= 2.0**-l * (1 - TAU):
+                a, level = int(alive[argmax(width)]), l
+                break
+            bottom, top = max(V - 3 * 2.0**-l, bottom), min(V + 3 * 2.0**-l, top)
+            if bottom - top > TAU * (1 + abs(top)):
+                a, level = before, 0
+                break
+            alive = alive[V - mean <= 4 * 2.0**-l * (1 + TAU)]
+            before, l = greedy, l + 1
+        r = reward(k, a)
+        if level:
+            regressions[level].add(D[a], r)
+        arms.append(a)
+        levels.append(level)
+    return np.array(arms), np.array(levels)
+
+
 def weighted_oful(
     sets: Sets, reward: Reward, rounds: int, alpha: float, beta: float, lam: float
 ) -> Decisions:
@@ -344,7 +390,7 @@ def sherman_morrison(
 def follow(policy: Any, sets: Sets, reward: Reward, rounds: int) -> Decisions:
     """The plain loop of a policy of the package, with its parameters."""
     name, params = type(policy).__name__, dict(policy.params)
-    if name in ("SupLinUCB", "LayeredDSOFUL"):
+    if name in ("SupLinUCB", "LayeredDSOFUL", "CertLinUCB"):
         params["beta"] = policy.radius
     if name in FIXED:
         X = sets[0]
@@ -358,6 +404,7 @@ CHANGING: dict[str, Callable[..., Decisions]] = {
     "SupLinUCB": sup_lin_ucb,
     "LSW": lsw,
     "LayeredDSOFUL": layered_ds_oful,
+    "CertLinUCB": cert_lin_ucb,
     "WeightedOFUL": weighted_oful,
 }
 FIXED: dict[str, Callable[..., Decisions]] = {

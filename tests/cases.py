@@ -15,6 +15,7 @@ POLICIES = [
     bl.UCB(2.0),
     bl.RobustLinear(1.0, 1.0, pulls=3),
     bl.LayeredDSOFUL(0.5, 1.0),
+    bl.CertLinUCB(1.0, 1.0),
     bl.WeightedOFUL(0.1, 1.0, 1.0),
 ]
 
@@ -26,6 +27,7 @@ ARGUMENTS = {
     "LSW": {"beta": 1.0, "lam": 1.0, "eps": 0.1},
     "LinearTS": {"scale": 1.0, "lam": 1.0},
     "LayeredDSOFUL": {"beta": 1.0, "lam": 1.0},
+    "CertLinUCB": {"beta": 1.0, "lam": 1.0, "low": 0.0, "high": 1.0},
     "WeightedOFUL": {"alpha": 0.1, "beta": 1.0, "lam": 1.0},
     "PhasedElimination": {"delta": 0.1, "sigma": 1.0},
     "UCB": {"alpha": 2.0},

@@ -1,6 +1,7 @@
 """The algorithms, one file each."""
 
 from banditlib.policies.base import Policy, grid, stack
+from banditlib.policies.cert_lin_ucb import CertLinUCB
 from banditlib.policies.ds_oful import DSOFUL, OFUL
 from banditlib.policies.layered_ds_oful import LayeredDSOFUL
 from banditlib.policies.linear_ts import LinearTS
@@ -16,6 +17,7 @@ __all__ = [
     "LSW",
     "OFUL",
     "UCB",
+    "CertLinUCB",
     "LayeredDSOFUL",
     "LinearTS",
     "PhasedElimination",

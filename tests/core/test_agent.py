@@ -23,6 +23,7 @@ POLICIES = [
     bl.UCB(2.0),
     bl.RobustLinear(1.0, 1.0, pulls=4),
     bl.LayeredDSOFUL(0.5, 1.0),
+    bl.CertLinUCB(0.5, 1.0),
     bl.WeightedOFUL(0.2, 1.0, 1.0),
     bl.PhasedElimination(0.1, 0.3),
 ]

@@ -27,6 +27,8 @@ POLICIES = [
     bl.SupLinUCB(0.1, 0.2),
     bl.LSW(1.0, 1.0, 0.05),
     bl.LayeredDSOFUL(0.5, 1.0),
+    bl.CertLinUCB(0.5, 1.0),
+    bl.CertLinUCB(2.0, 1.0, -1.0, 1.0),
     bl.WeightedOFUL(0.2, 1.0, 1.0),
     bl.WeightedOFUL(0.05, 0.3, 3.0),
 ]

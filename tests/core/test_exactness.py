@@ -111,6 +111,7 @@ def test_lsw(name):
 def test_layered_weighted_and_phased(name):
     policies = [
         *bl.grid(bl.LayeredDSOFUL, beta=[0.1, 1.0], lam=[0.25, 1.0, 1e3]),
+        *bl.grid(bl.CertLinUCB, beta=[0.1, 1.0, 3.0], lam=[0.25, 1.0, 1e3]),
         *bl.grid(bl.WeightedOFUL, alpha=[0.01, 0.3], beta=[0.1, 1.0], lam=[0.25, 1.0, 1e3]),
         *bl.grid(bl.PhasedElimination, delta=[0.1], sigma=[0.0, 0.1, 1.0]),
     ]

@@ -27,6 +27,7 @@ POLICIES = {
     "LinearTS": [bl.LinearTS(1.0, 1.0), bl.LinearTS(0.3, 2.0)],
     "RobustLinear": [bl.RobustLinear(1.0, 1.0, pulls=3), bl.RobustLinear(1.0, 1.0, sigma=0.05)],
     "LayeredDSOFUL": [bl.LayeredDSOFUL(0.3, 1.0), bl.LayeredDSOFUL(1.0, 2.0)],
+    "CertLinUCB": [bl.CertLinUCB(0.3, 1.0), bl.CertLinUCB(1.0, 2.0, -1.0)],
     "WeightedOFUL": [bl.WeightedOFUL(0.1, 1.0, 1.0), bl.WeightedOFUL(0.5, 0.3, 2.0)],
     "PhasedElimination": [bl.PhasedElimination(0.01, 0.3), bl.PhasedElimination(0.1)],
 }

@@ -21,6 +21,7 @@ POLICIES = [
     bl.RobustLinear(1.0, 1.0, pulls=2),
     bl.RobustLinear(2.0, 1.0, pulls=2, sigma=0.1),
     *bl.grid(bl.LayeredDSOFUL, beta=[0.5, 1.0], lam=[1, 2]),
+    *bl.grid(bl.CertLinUCB, beta=[0.5, 1.0], lam=[1, 2]),
     *bl.grid(bl.WeightedOFUL, alpha=[0.1, 0.5], beta=[1, 3], lam=[1]),
     bl.PhasedElimination(0.1, 0.3),
 ]
