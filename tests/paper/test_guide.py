@@ -1,7 +1,8 @@
-"""The guide: cells come out again, judging does what the protocol says, the results are whole."""
+"""The guide: cells come out again, judging does what the protocols say, the results are whole."""
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 
 import banditlib as bl
+from banditlib import theory
 from banditlib.paper.experiments import stored
 from banditlib.paper.experiments.guide import cells as guide
-from banditlib.paper.experiments.guide import problems, protocol
+from banditlib.paper.experiments.guide import claims, problems, protocol
+from banditlib.paper.store import key
 
 
 @dataclass
@@ -102,3 +105,77 @@ def test_a_problem_without_ratio_reads_its_zeta_where_it_can() -> None:
     config = guide.cell("LSW", "lower bound", -1.0, 16, 0.25, small=True)
     place = problems.setting(config, report=True)
     assert place.zeta > 0 and isinstance(place.problems[0], bl.problems.FixedArms)
+
+
+# --- what is claimed for single policies ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", sorted(claims.KINDS))
+def test_a_small_cell_of_each_claim_comes_out_again(problem: str) -> None:
+    configs = [c for c in claims.cells("smoke") if c["problem"] == problem][:4]
+    for config in configs:
+        first, second = (guide.run([config], "numpy")[0]["regret"] for _ in range(2))
+        assert (first == second).all() and first.shape == (2, 5) and first.min() >= 0
+        assert (np.diff(first, axis=-1) >= 0).all()
+
+
+def test_all_cells_of_the_claims_are_different_and_know_their_engine() -> None:
+    configs = claims.cells("full")
+    assert len({key(c) for c in configs}) == len(configs)
+    for config in configs:
+        assert config["engine"] == guide.engine_of(config["policy"], config["problem"])
+
+
+def test_the_adversary_spends_its_budget_on_the_best_arm_and_no_more() -> None:
+    """With C = 2.5 and no noise the first plays of the best arm pay 1, 1 and 1/2 less."""
+    told: list[tuple[int, float]] = []
+
+    class Spy(bl.policies.Policy):
+        def start(self, *_: Any, **__: Any) -> Any:
+            return self
+
+        def choose(self, X: np.ndarray) -> int:  # type: ignore[override]
+            return len(told) % 2
+
+        def learn(self, reward: float) -> None:
+            told.append((len(told) % 2, reward))
+
+    problem = bl.problems.FixedArms(np.eye(2), [0.25, 1.0], sigma=0.0)
+    arms = claims.corrupted(Spy(), problem, 2.5, np.zeros(10))
+    assert arms.tolist() == [0, 1] * 5
+    assert [r for a, r in told if a == 0] == [0.25] * 5
+    assert [r for a, r in told if a == 1] == [0.0, 0.0, 0.5, 1.0, 1.0]
+
+
+def test_the_contenders_under_corruption_are_those_of_the_protocol() -> None:
+    of = functools.partial(claims.against_corruption, rounds=10_000, sigma=0.1, dim=4)
+    assert of("weighted OFUL", 40) == bl.WeightedOFUL(0.005, 0.4 + 0.2, 1.0)
+    assert of("weighted OFUL, not told C", 40) == bl.WeightedOFUL(0.002, 0.4 + 0.2, 1.0)
+    assert of("weighted OFUL", 0) == bl.WeightedOFUL(1.0, 0.4, 1.0)  # no width is above 1: OFUL
+    assert of("OFUL", 40) == bl.OFUL(0.4, 1.0) and of("OFUL, told C", 40) == bl.OFUL(40.4, 1.0)
+
+
+def test_the_problem_of_levels_is_what_the_theorem_asks_for() -> None:
+    for share in claims.SHARES:
+        found = claims.constants(share)
+        problem = claims.two_prices(found.zeta, 512, 5, claims.SEED)
+        assert math.isfinite(found.bound) and problem.gap == pytest.approx(found.Delta)
+        assert problem.zeta == pytest.approx(found.zeta)
+        assert np.linalg.norm(problem.X, axis=-1).max() <= 1
+    assert not math.isfinite(theory.layered(2, 0.5, 1.01 * found.zeta, 0.05, delta=0.05).bound)
+
+
+def test_each_needle_is_the_only_arm_that_pays() -> None:
+    found = claims.needles(claims.cell("UCB", "needle", 0.5, 256))
+    assert len({p.best for p in found}) == claims.RUNS
+    assert all((p.reward > 0).sum() == 1 and p.reward.max() == 0.5 for p in found)
+
+
+def test_stored_claims_are_whole() -> None:
+    found = stored("guide-claims")
+    if not found:
+        pytest.skip("there are no stored results of the claims")
+    assert len(found) == len(claims.cells("full"))
+    rows = claims.rows(found)
+    assert len(rows) == 5 * len(found) and all(row["regret"] >= 0 for row in rows)
+    assert set(claims.render(found, "full")) == {".csv"}

@@ -17,7 +17,7 @@ import banditlib as bl
 from banditlib.engines import engine_number
 from banditlib.paper import features
 from banditlib.paper.experiments.base import Family, Rendered, cell_config, lacks
-from banditlib.paper.experiments.guide import problems, protocol
+from banditlib.paper.experiments.guide import claims, problems, protocol
 from banditlib.paper.experiments.guide.protocol import DELTA, DIM, FEW, LAM, RATIOS, SIGMA
 from banditlib.paper.render import records_csv
 from banditlib.paper.store import Arrays, Cell, Config, Packed
@@ -116,6 +116,8 @@ def asirra_cells(scale: str) -> list[Config]:
 
 def _seconds(config: Config) -> float:
     """Rough processor time of a cell."""
+    if is_claim(config):
+        return 4.0
     one_by_one = config["policy"] in ("Thompson", "LSW") and config["problem"] != "fixed"
     if config["problem"] == "digits" or one_by_one:
         return 20.0
@@ -124,7 +126,8 @@ def _seconds(config: Config) -> float:
 
 def engine_of(policy: str, problem: str) -> int:
     """The number of the engine that plays a policy on a problem."""
-    return engine_number(CLASSES[policy], KINDS.get(problem, "contexts"))
+    known, kinds = CLASSES | claims.CLASSES, KINDS | claims.KINDS
+    return engine_number(known[policy], kinds.get(problem, "contexts"))
 
 
 def marks(rounds: int) -> list[int]:
@@ -133,8 +136,15 @@ def marks(rounds: int) -> list[int]:
 
 
 def run(configs: Sequence[Config], backend: str) -> list[Arrays]:
-    """Regret in thousandths: ``tune`` (settings, runs), ``report`` (settings, runs, marks)."""
-    return [_one(config, backend) for config in configs]
+    """Regret in thousandths: ``tune`` (settings, runs), ``report`` (settings, runs, marks); of a
+    claim ``regret`` (runs, marks).
+    """
+    return [(claims.run_one if is_claim(c) else _one)(c, backend) for c in configs]
+
+
+def is_claim(config: Config) -> bool:
+    """Whether a cell belongs to the claims of single policies and not to the comparison of all."""
+    return config["problem"] in claims.KINDS
 
 
 def _one(config: Config, backend: str) -> Arrays:
