@@ -11,7 +11,7 @@ import numpy as np
 
 from banditlib import theory
 from banditlib.checks import numbers, probability, real, real_array
-from banditlib.linear_fit import best_linear_fit
+from banditlib.linear_fit import best_linear_fit, is_unique
 from banditlib.problems.contextual import Contextual, Rounds, smallest_gap
 from banditlib.view import first_best
 
@@ -20,11 +20,16 @@ from banditlib.view import first_best
 class Diagnosis:
     r"""How far rewards are from linear, and what the theorems say about it.
 
+    ζ, Δ and what the least-squares fit loses are well defined. θ need not be: if every arm has
+    features of its own, only the arms that are hardest to fit decide about ζ, and the parameters of
+    the others may vary. Then ``unique`` is False, ``theta`` is one of the best fits, and ``ranked``
+    and ``zeta_covered`` are those of that one.
+
     Attributes
     ----------
     arms : number of arms looked at, all sets together
     dim : dimension d
-    theta : (d,) the best linear fit in the sup norm
+    theta : (d,) the best linear fit in the sup norm, one of them if there are many
     zeta : misspecification ζ, the largest error of that fit
     gap : minimal positive gap Δ, infinite if every arm is optimal
     ratio : :math:`\zeta\sqrt d/\Delta`
@@ -32,6 +37,10 @@ class Diagnosis:
     zeta_hard : ζ from which the lower bound's family exists for this d, Δ and number of arms
     ranked : share of the sets whose best arm is also the best by ``theta``
     sentence : what follows
+    unique : whether ``theta`` is the only best fit, up to rounding
+    fit_loses : what the arm that the least-squares fit puts first loses, mean over the sets
+    random_loses : what an arm chosen at random loses, mean over the sets
+    usual_gap : a gap that nine sets in ten reach (of each set the smallest positive gap is taken)
     """
 
     arms: int
@@ -44,6 +53,10 @@ class Diagnosis:
     zeta_hard: float
     ranked: float
     sentence: str
+    unique: bool
+    fit_loses: float
+    random_loses: float
+    usual_gap: float
 
     def __repr__(self) -> str:
         rows = "\n".join(f"  {name:<24}{value}" for name, value in self._rows())
@@ -64,6 +77,10 @@ class Diagnosis:
             ("theorem covers ζ up to", f"{self.zeta_covered:.2g}"),
             ("lower bound from ζ =", f"{self.zeta_hard:.2g}"),
             ("best arm ranked first", f"{self.ranked:.1%} of sets"),
+            ("best linear fit", "unique" if self.unique else "θ is one of many, ζ is that of all"),
+            ("least squares loses", f"{self.fit_loses:.4g} a round"),
+            ("a random choice loses", f"{self.random_loses:.4g} a round"),
+            ("gap, nine sets in ten", f"{self.usual_gap:.4g}"),
         ]
 
 
@@ -85,10 +102,7 @@ def diagnose(
     points, reward = rounds.flat()
     theta, zeta = best_linear_fit(points, reward)
     gap, d = smallest_gap(rounds.gaps), points.shape[1]
-    score = rounds.X @ theta
-    if rounds.mask is not None:
-        score = np.where(rounds.mask, score, -np.inf)
-    ranked = float(np.mean(rounds.gaps[np.arange(len(score)), first_best(score)] == 0))
+    ranked = float(np.mean(_lost(rounds, theta) == 0))
     covered = hard = math.inf
     if math.isfinite(gap):
         covered = _covered(points, reward, theta, gap, R, delta)
@@ -97,7 +111,30 @@ def diagnose(
         hard = 3 * gap * eps / (1 + eps)
     ratio = zeta * math.sqrt(d) / gap
     sentence = _what_follows(zeta, gap, ratio, covered, hard, delta, float(np.abs(reward).max()))
-    return Diagnosis(len(points), d, theta, zeta, gap, ratio, covered, hard, ranked, sentence)
+    squares = np.linalg.lstsq(points, reward, rcond=None)[0]
+    return Diagnosis(
+        len(points), d, theta, zeta, gap, ratio, covered, hard, ranked, sentence,
+        is_unique(points, reward, theta), float(_lost(rounds, squares).mean()),
+        float(rounds.gaps.mean(axis=1, where=_there(rounds)).mean()), _usual_gap(rounds),
+    )  # fmt: skip
+
+
+def _there(rounds: Rounds) -> np.ndarray:
+    """Where there is an arm, (n, M)."""
+    return np.ones(rounds.reward.shape, dtype=bool) if rounds.mask is None else rounds.mask
+
+
+def _lost(rounds: Rounds, theta: np.ndarray) -> np.ndarray:
+    """What each round loses if the arm is played that ``theta`` puts first, (n,)."""
+    score = np.where(_there(rounds), rounds.X @ theta, -np.inf)
+    return rounds.gaps[np.arange(len(score)), first_best(score)]
+
+
+def _usual_gap(rounds: Rounds) -> float:
+    """A gap that nine sets in ten reach, infinite if every arm of every set is optimal."""
+    smallest = np.where(rounds.gaps > 0, rounds.gaps, math.inf).min(axis=1)
+    finite = smallest[np.isfinite(smallest)]
+    return float(np.quantile(finite, 0.1)) if finite.size else math.inf
 
 
 def _sets(X: Any, rewards: Any, mask: Any) -> Rounds:

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 import banditlib as bl
 from banditlib.diagnose import diagnose
-from banditlib.linear_fit import best_linear_fit
+from banditlib.linear_fit import best_linear_fit, is_unique
 
 
 def whole_programme(X, r):
@@ -118,3 +118,85 @@ def test_names_and_values_stand_apart():
     assert rows and all(
         f"{name}  " in row for (name, _), row in zip(found._rows(), rows, strict=True)
     )
+
+
+def spread_of_best_fits(X, r, zeta):
+    """How far the best fits reach along one direction, by the whole programme, twice."""
+    c = np.random.default_rng(9).standard_normal(X.shape[1])
+    ends = []
+    for sign in (1.0, -1.0):
+        found = linprog(
+            sign * c, np.concatenate([X, -X]), np.append(r + zeta, zeta - r) + 1e-10,
+            bounds=[(None, None)] * X.shape[1],
+        )  # fmt: skip
+        ends.append(-math.inf if found.status == 3 else sign * found.fun)
+    return ends[1] - ends[0] if math.isfinite(ends[0]) else math.inf
+
+
+def blocks(x, arms):
+    """Every arm with a block of features of its own."""
+    return np.einsum("ab,kp->kabp", np.eye(arms), x).reshape(len(x) * arms, -1)
+
+
+def test_a_fit_is_unique_exactly_where_the_best_fits_do_not_spread():
+    rng = np.random.default_rng(8)
+    seen = set()
+    for case in range(24):
+        n, d = int(rng.integers(2, 30)), int(rng.integers(1, 5))
+        X = rng.standard_normal((n, d))
+        if case % 3 == 1:
+            X = blocks(X, 3)
+        if case % 3 == 2:
+            X[:, -1] = X[:, 0]  # one direction less
+        r = rng.standard_normal(len(X))
+        theta, zeta = best_linear_fit(X, r)
+        assert is_unique(X, r, theta) == (spread_of_best_fits(X, r, zeta) < 1e-5)
+        seen.add((case % 3, is_unique(X, r, theta)))
+    assert {(0, True), (1, False), (2, False)} <= seen
+
+
+def test_uniqueness_by_hand():
+    # e₁ pays 0 and 1, so θ₁ = 1/2 and ζ = 1/2; e₂ pays 0, so θ₂ may be anything from -1/2 to 1/2
+    X, r = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([0.0, 1.0, 0.0])
+    for second in (-0.5, 0.0, 0.5):  # in the middle of the best fits and at both ends
+        assert not is_unique(X, r, np.array([0.5, second]))
+    # with e₂ paying 0 and 1 as well there is only (1/2, 1/2)
+    both = np.concatenate([X, [[0.0, 1.0]]])
+    assert is_unique(both, np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.5, 0.5]))
+    # what is fitted exactly is unique if and only if the rows span
+    assert is_unique(np.eye(2), np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    assert not is_unique(np.ones((3, 2)), np.ones(3), np.array([1.0, 0.0]))
+    assert not is_unique(np.zeros((2, 1)), np.ones(2), np.zeros(1))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_uniqueness_does_not_depend_on_units(scale):
+    rng = np.random.default_rng(3)
+    x, r = rng.standard_normal((20, 3)), rng.standard_normal(60)
+    for X, unique in ((rng.standard_normal((60, 3)), True), (blocks(x, 3), False)):
+        for A, b in ((scale * X, r), (X, scale * r)):
+            assert is_unique(A, b, best_linear_fit(A, b)[0]) == unique
+
+
+def test_the_diagnosis_says_when_the_fit_is_one_of_many():
+    rng = np.random.default_rng(4)
+    x, paid = rng.standard_normal((50, 3)), rng.standard_normal((50, 4))
+    found = diagnose(blocks(x, 4).reshape(50, 4, 12), paid)
+    assert not found.unique and "θ is one of many, ζ is that of all" in repr(found)
+    assert found.zeta == pytest.approx(max(best_linear_fit(x, r)[1] for r in paid.T))
+    assert diagnose(x, paid[:, 0]).unique and "unique" in diagnose(x, paid[:, 0])._repr_html_()
+
+
+def test_what_fit_and_chance_lose_by_hand():
+    # three sets of e₁, e₂; θ = (2/3, 1/3) by least squares, so it always plays e₁
+    X = np.tile(np.eye(2), (3, 1, 1))
+    found = diagnose(X, [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    assert found.fit_loses == pytest.approx(1 / 3) and found.random_loses == pytest.approx(1 / 2)
+    assert found.usual_gap == 1.0
+    gaps = diagnose(np.tile(np.eye(2), (11, 1, 1)), [[k, 0.0] for k in range(11)]).usual_gap
+    assert gaps == pytest.approx(1.9)  # of 1, ..., 10; the set without a gap does not count
+    masked = diagnose(
+        X, [[1.0, 0.0], [1.0, 9.0], [0.0, 1.0]], [[True] * 2, [True, False], [True] * 2]
+    )
+    assert masked.random_loses == pytest.approx(1 / 3)
+    assert diagnose(np.eye(2), [1.0, 1.0]).usual_gap == math.inf
