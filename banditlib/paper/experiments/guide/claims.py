@@ -39,8 +39,8 @@ SHARES = (0.0, 0.5, 1.0)
 
 CLASSES = {
     "weighted OFUL": "WeightedOFUL", "weighted OFUL, not told C": "WeightedOFUL",
-    "OFUL": "DSOFUL", "OFUL, told C": "DSOFUL", "OFUL, β = 4σ": "DSOFUL", "phased elimination": "PhasedElimination",
-    "UCB": "UCB", "Thompson": "LinearTS", "Thompson, v = σ": "LinearTS",
+    "OFUL": "DSOFUL", "OFUL, told C": "DSOFUL", "OFUL, β = 4σ": "DSOFUL",
+    "phased elimination": "PhasedElimination", "UCB": "UCB", "Thompson": "LinearTS", "Thompson, v = σ": "LinearTS",
     "layered DS-OFUL": "LayeredDSOFUL", "SupLinUCB": "SupLinUCB", "certified LinUCB": "CertLinUCB",
 }  # fmt: skip
 
