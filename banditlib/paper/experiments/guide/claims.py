@@ -30,7 +30,7 @@ KINDS = {"corruption": "contexts", "many arms": "arms", "needle": "arms", "sampl
 """The problems, and what kind each is."""
 
 ROUNDS = {"corruption": 4000, "many arms": 1 << 15, "needle": 1 << 15, "sampling": 2000,
-          "levels": 1 << 14}  # fmt: skip
+          "levels": 1 << 13}  # fmt: skip
 BUDGETS = (0, 5, 10, 20, 40)
 ARMS, MIDDLE = (16, 256, 4096), 64
 ERRORS = (0.0, 0.05, 0.1, 0.2)
@@ -40,7 +40,8 @@ SHARES = (0.0, 0.5, 1.0)
 CLASSES = {
     "weighted OFUL": "WeightedOFUL", "weighted OFUL, not told C": "WeightedOFUL",
     "OFUL": "DSOFUL", "OFUL, told C": "DSOFUL", "OFUL, β = 4σ": "DSOFUL",
-    "phased elimination": "PhasedElimination", "UCB": "UCB", "Thompson": "LinearTS", "Thompson, v = σ": "LinearTS",
+    "phased elimination": "PhasedElimination", "UCB": "UCB", "Thompson": "LinearTS",
+    "Thompson, v = σ": "LinearTS",
     "layered DS-OFUL": "LayeredDSOFUL", "SupLinUCB": "SupLinUCB", "certified LinUCB": "CertLinUCB",
 }  # fmt: skip
 
@@ -65,19 +66,20 @@ above.
 d = 2, 4, 8, σ = 0.1, 2,000 rounds, with v = σ√(9d log(K/δ)), δ = 0.1, as in their theorem, and with
 v = σ.
 
-**Levels** (layered DS-OFUL; our theorem). 512 sets of 5 vectors in d = 2 that come round and round,
-that pay 0.1 + ζ or 0.6 - ζ, σ = R = 0.05, 16,384 rounds; ζ is 0, 1/2 and 1 times the most
+**Levels** (layered DS-OFUL; our theorem). 512 sets of 5 vectors in d = 2, which come round and
+round and pay 0.1 + ζ or 0.6 - ζ each; σ = R = 0.05, 8,192 rounds; ζ is 0, 1/2 and 1 times the most
 that the theorem admits at Δ = 1/2, δ = 0.05. Layered DS-OFUL with its theorem's radius 2β(l),
 SupLinUCB with β(l), and certified LinUCB with β(l) for its γ (its theorem's γ would explore for
 millions of rounds); OFUL with its own radius for so many rounds.
 
 Everywhere λ = 1, and eight runs where nothing else is said.
 
-**Seen before.** All but the last problem was run once by an earlier form of this protocol, and its
-results were seen. There OFUL under corruption had β = 4σ, and so did the others, up to what C asks
-for; as that is less than √λ‖θ*‖ = 1, it lost runs where nothing was corrupted, and one could not
-tell what did the harm. And there were 64 and 1,024 arms in the place of 4,096: UCB was then ahead
-of phased elimination everywhere, which says nothing about the growth that is claimed.
+**Seen before.** All but the last problem was run once by an earlier form of this protocol, and of
+the last one two cells, with twice as many rounds; their results were seen. There OFUL under
+corruption had β = 4σ, and so did the others, up to what C asks for; as that is less than √λ‖θ*‖,
+which is 1, it lost runs where nothing was corrupted, and one could not tell what did the harm. And
+there were 64 and 1,024 arms in the place of 4,096, and UCB was ahead of phased elimination
+throughout.
 """
 """The protocol of these runs in words, fixed before them; the chapter quotes it."""
 
@@ -97,8 +99,8 @@ def cells(scale: str) -> list[Config]:
     found = [(p, "corruption", float(C), 8) for C in BUDGETS for p in told]
     found += [("OFUL, β = 4σ", "corruption", 0.0, 8)]
     found += [(p, "many arms", 0.0, k) for k in ARMS for p in ("phased elimination", "UCB")]
-    found += [("phased elimination", "many arms", e, MIDDLE) for e in ERRORS[1:]]
-    found += [("OFUL", "many arms", e, MIDDLE) for e in ERRORS]
+    planned = ("phased elimination", "OFUL")
+    found += [(p, "many arms", e, MIDDLE) for e in ERRORS for p in planned]
     found += [(p, "needle", 0.5, 256) for p in ("phased elimination", "UCB")]
     found += [(p, "sampling", float(d), 10) for d in DIMS for p in ("Thompson", "Thompson, v = σ")]
     levels = ("layered DS-OFUL", "SupLinUCB", "certified LinUCB", "OFUL")
