@@ -186,7 +186,7 @@ def _what_follows(
         return (
             f"ζ√d/Δ = {ratio:.2g} is in the range of the lower bound: there are problems with "
             "these d, ζ and Δ on which no policy does better than by trying the arms one by one. "
-            "Look for better features, or use UCB, which needs none."
+            "Look for better features or, if the arms are fixed, use UCB, which needs none."
         )
     return (
         f"ζ√d/Δ = {ratio:.2g} lies between the theorems: too much for the guarantee (it needs "
