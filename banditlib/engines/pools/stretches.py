@@ -27,10 +27,9 @@ the square of the norm in :math:`U_0^{-1}`: the mean is :math:`x^\top(\theta_0+U
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from banditlib.engines.pools.game import Game
 from banditlib.engines.pools.pool_regression import PoolRegression, growth
 from banditlib.intervals import Certificate, Enclosure
 
@@ -59,7 +58,7 @@ class GuessedUpdate:
     far : (b,) bound on :math:`\|g_k\|_{U_0^{-1}}` before each round
     theta, group, step : before each round, ``theta[group]`` is :math:`\theta_0+U_0^{-1}g` at the
         nearest edge, and ``step`` bounds the norm of what was learnt in between
-    low, high : (b, M) ends of widths that were refined
+    low, high : (M, b) ends of widths that were refined
     """
 
     def __init__(self, played: Array, residual: Array, dim: int, arms: int) -> None:
@@ -76,7 +75,7 @@ class GuessedUpdate:
         self.g = self.theta = self.sums
         self.far = self.step = residual
         self.group = played
-        self.low, self.high = np.zeros((size, arms)), np.full((size, arms), np.inf)
+        self.low, self.high = np.zeros((arms, size)), np.full((arms, size), np.inf)
         self._before: Array | None = None
 
     @classmethod
@@ -112,31 +111,21 @@ class Stretch:
 
     Parameters
     ----------
+    game : contexts, rewards and policy
     states : the levels that these rounds can consult
-    contexts : (b, M) the arms shown, as indices into the pool
-    k : (b,) round numbers
-    rewards : ``rewards(positions, points)`` for points played there
-    certify : the policy on enclosures
-    choose : the policy on values, ``choose(k, mean, var)`` with axes (rounds, levels, arms)
+    start, size : rounds played before, and how many to look at
     """
 
-    def __init__(
-        self,
-        states: list[PoolRegression],
-        contexts: Array,
-        k: Array,
-        rewards: Callable[[Array, Array], Array],
-        certify: Callable[[Array, Enclosure], Certificate],
-        choose: Callable[[Array, Array, Array], tuple[Array, Array]],
-    ) -> None:
-        self.states, self.k = states, k
-        self.rewards, self.certify, self.choose = rewards, certify, choose
-        self.points = states[0].points
-        self.size, self.M, self.dim = *contexts.shape, self.points.shape[1]
+    def __init__(self, game: Game, states: list[PoolRegression], start: int, size: int) -> None:
+        self.game, self.states, self.start, self.size = game, states, start, size
+        self.points, self.dim = game.points, game.dim
+        self.k = np.arange(start + 1, start + size + 1)
+        shown = game.contexts[start : start + size].T
+        self.M = len(shown)
         for state in states:
             state.absorb()
-        self.here, place = distinct(contexts.ravel(), len(self.points))
-        self.local = place.reshape(contexts.shape)
+        self.here, place = distinct(shown.ravel(), len(self.points))
+        self.local = place.reshape(shown.shape)  # (M, b)
         self.mean = np.stack([state.means(self.here) for state in states])  # (S, points here)
         self.updates: list[GuessedUpdate | None] = [None] * len(states)
         self.cost = dict.fromkeys(("pass", "certified", "doubtful", "refined", "measured"), 0)
@@ -175,10 +164,10 @@ class Stretch:
                 A, rho = update.A.sum(axis=0), update.rho
                 gain = update.g[-1] + A @ state.theta  # Σ x r: residual plus what was expected
             else:
-                point = self.here[self.local[at, arm[at]]]
+                point = self.here[self.local[arm[at], at]]
                 which, slot = np.unique(point, return_inverse=True)
                 rows = self.points[which]
-                gain = np.bincount(slot, self.rewards(at, point)) @ rows
+                gain = np.bincount(slot, self.game.rewards(self.start + at, point)) @ rows
                 rows = rows * np.sqrt(np.bincount(slot))[:, None]
                 A = rows.T @ rows
                 rho = growth(state, A)
@@ -190,8 +179,10 @@ class Stretch:
         """Exact first widths where they are in doubt and only enclosed; True for those rounds."""
         found = np.zeros(todo.size, bool)
         for i, state in enumerate(self.states):
-            row, arm = np.nonzero(seen.unclear & (seen.doubt == i + 1)[:, None])
-            point = self.here[self.local[todo[row], arm]]
+            rows = np.flatnonzero(seen.doubt == i + 1)
+            arm, row = np.nonzero(seen.unclear[:, rows])
+            row = rows[row]
+            point = self.here[self.local[arm, todo[row]]]
             stale = state.narrow[point] < state.wide[point]
             if stale.any():
                 which = distinct(point[stale], len(self.points))[0]
@@ -204,10 +195,11 @@ class Stretch:
         """Decisions with the state at the start, whose widths are measured where they matter."""
         todo = np.arange(self.size)
         while todo.size:
-            todo = todo[self._measure(todo, self.certify(self.k[todo], self._box(todo)))]
+            todo = todo[self._measure(todo, self.game.certify(self.k[todo], self._box(todo)))]
         width = [0.5 * (s.wide[self.here] + s.narrow[self.here]) for s in self.states]
-        mean, var = self.mean[:, self.local], np.stack(width)[:, self.local] ** 2
-        return self.choose(self.k, mean.transpose(1, 0, 2), var.transpose(1, 0, 2))
+        return self.game.choose(
+            self.k, self.mean[:, self.local], np.stack(width)[:, self.local] ** 2
+        )
 
     # -- updates -----------------------------------------------------------------------------
 
@@ -217,12 +209,12 @@ class Stretch:
         if at.size == 0:
             return None
         played = np.full(self.size, -1)
-        played[at] = self.local[at, arm[at]]
+        played[at] = self.local[arm[at], at]
         if last is not None and np.array_equal(played, last.played):
             return last
         residual = np.zeros(self.size)
         expected = self.mean[i][played[at]]
-        residual[at] = self.rewards(at, self.here[played[at]]) - expected
+        residual[at] = self.game.rewards(self.start + at, self.here[played[at]]) - expected
         if last is None:
             update = GuessedUpdate(played, residual, self.dim, self.M)
             for j in range(len(update.A)):
@@ -283,9 +275,9 @@ class Stretch:
         for row, played in enumerate((update.played[other], last.played[other])):
             change[row, other] = np.where(played < 0, 0.0, state.wide[self.here[played]] ** 2)
         more, less = np.cumsum(change, axis=1) - change
-        update.low = last.low * np.sqrt(np.maximum(1.0 - more, 0.0))[:, None]
+        update.low = last.low * np.sqrt(np.maximum(1.0 - more, 0.0))
         with np.errstate(over="ignore"):  # an infinite bound is a bound
-            update.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))[:, None]
+            update.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))
 
     def _bound(self, state: PoolRegression, update: GuessedUpdate) -> None:
         """How far the estimate can move: norms at edges, bridged by the triangle inequality."""
@@ -308,17 +300,17 @@ class Stretch:
         """Decisions from round ``known`` on under the guess, and the first that stays open."""
         arm, level = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
         todo = np.arange(known, self.size)
-        seen = self.certify(self.k[todo], self._box(todo))
+        seen = self.game.certify(self.k[todo], self._box(todo))
         arm[todo], level[todo] = seen.arm, seen.level
         hard = np.flatnonzero(seen.doubt)
         self.cost["certified"] += todo.size - hard.size
         self.cost["doubtful"] += hard.size
-        seen, todo = Certificate(*(part[hard] for part in seen)), todo[hard]
+        seen, todo = Certificate(*(part[..., hard] for part in seen)), todo[hard]
         self._measure(todo, seen)
         box = self._box(todo)
         for i in range(len(self.states)):
             self._nearby(i, todo, np.flatnonzero((seen.doubt == i + 1) & seen.score), box)
-        seen = self.certify(self.k[todo], box)
+        seen = self.game.certify(self.k[todo], box)
         self.cost["refined"] += int((seen.doubt > 0).sum())
         order = np.full((todo.size, len(self.states)), -1)
         while True:
@@ -327,13 +319,13 @@ class Stretch:
             if not again.any():
                 return arm, level, self.size
             todo, order = todo[again], order[again]
-            box = Enclosure(*(ends[again] for ends in box))
-            seen = Certificate(*(part[again] for part in seen))
+            box = Enclosure(*(ends[..., again] for ends in box))
+            seen = Certificate(*(part[..., again] for part in seen))
             if (order[np.arange(todo.size), seen.doubt - 1] >= LAST).any():
                 break
             for i in range(len(self.states)):
                 self._sharpen(i, todo, seen, order, box)
-            seen = self.certify(self.k[todo], box)
+            seen = self.game.certify(self.k[todo], box)
         return self._exactly(todo, box, arm, level)
 
     def _sharpen(
@@ -354,31 +346,31 @@ class Stretch:
         self, todo: Array, box: Enclosure, arm: Array, level: Array
     ) -> tuple[Array, Array, int]:
         """Leave what intervals cannot tell apart (ties, thresholds met) to the policy itself."""
-        everything = np.ones((todo.size, self.M), bool)
+        everything = np.ones((self.M, todo.size), bool)
         for i in range(len(self.states)):
             self._refine(i, LAST, todo, np.arange(todo.size), everything, box)
         self.cost["exact"] += todo.size
         mean = 0.5 * (box.mean_low + box.mean_high)
         width = 0.5 * (box.width_low + box.width_high)
-        arm[todo], level[todo] = self.choose(self.k[todo], mean, width * width)
+        arm[todo], level[todo] = self.game.choose(self.k[todo], mean, width * width)
         loose = np.maximum(box.mean_high - box.mean_low, box.width_high - box.width_low)
-        still = todo[loose.reshape(todo.size, -1).max(-1) > EXACT]
+        still = todo[loose.max(axis=(0, 1)) > EXACT]
         return arm, level, int(still.min()) if still.size else self.size
 
     def _box(self, todo: Array) -> Enclosure:
         """First enclosures of rounds ``todo``, sharpened by what was refined before."""
-        shape = (todo.size, len(self.states), self.M)
-        box = Enclosure(*(np.empty(shape) for _ in range(4)))
-        point = self.local[todo]
+        box = Enclosure(*np.empty((4, len(self.states), self.M, todo.size)))
+        point = self.local[:, todo]
         for i, (state, update) in enumerate(zip(self.states, self.updates, strict=True)):
-            m, wide = self.mean[i][point], state.wide[self.here][point]
-            narrow, slack = state.narrow[self.here][point], np.zeros_like(wide)
+            m, wide = self.mean[i].take(point), state.wide[self.here].take(point)
+            narrow, slack = state.narrow[self.here].take(point), 0.0
             if update is not None:
-                slack = wide * update.far[todo][:, None]
-                narrow = np.maximum(narrow / np.sqrt(1.0 + update.rho), update.low[todo])
-                wide = np.minimum(wide, update.high[todo])
-            box.mean_low[:, i], box.mean_high[:, i] = m - slack, m + slack
-            box.width_low[:, i], box.width_high[:, i] = narrow, wide
+                slack = wide * update.far[todo]
+                narrow = np.maximum(narrow / np.sqrt(1.0 + update.rho), update.low[:, todo])
+                wide = np.minimum(wide, update.high[:, todo])
+            np.subtract(m, slack, out=box.mean_low[i])
+            np.add(m, slack, out=box.mean_high[i])
+            box.width_low[i], box.width_high[i] = narrow, wide
         return box
 
     def _nearby(self, i: int, todo: Array, rows: Array, box: Enclosure) -> None:
@@ -387,18 +379,18 @@ class Stretch:
         if update is None or rows.size == 0:
             return
         r = todo[rows]
-        x = self.points[self.here[self.local[r]]]
-        m = np.einsum("rmd,rd->rm", x, update.theta[update.group[r]])
+        x = self.points[self.here[self.local[:, r]]]
+        m = np.einsum("mrd,rd->mr", x, update.theta[update.group[r]])
         self.work += r.size * 4e-3
         error = update.far[r] * update.rho / (1.0 + update.rho) + update.step[r]
-        slack = self.states[i].wide[self.here][self.local[r]] * error[:, None] + 1e-12
-        box.mean_low[rows, i] = np.maximum(box.mean_low[rows, i], m - slack)
-        box.mean_high[rows, i] = np.minimum(box.mean_high[rows, i], m + slack)
+        slack = self.states[i].wide[self.here][self.local[:, r]] * error + 1e-12
+        box.mean_low[i][:, rows] = np.maximum(box.mean_low[i][:, rows], m - slack)
+        box.mean_high[i][:, rows] = np.minimum(box.mean_high[i][:, rows], m + slack)
 
     def _refine(
         self, i: int, order: int, todo: Array, rows: Array, arms: Array, box: Enclosure
     ) -> None:
-        """Enclosures by the series up to ``order``, for ``arms`` (todo, M) of ``todo[rows]``."""
+        """Enclosures by the series up to ``order``, for ``arms`` (M, todo) of ``todo[rows]``."""
         update = self.updates[i]
         if update is None:
             return
@@ -408,26 +400,26 @@ class Stretch:
             mine = rows[part == j]
             chunk = max(8, int(2e6) // max(1, len(known)))
             for some in np.split(mine, np.arange(chunk, mine.size, chunk)):
-                which, arm = np.nonzero(arms[some])
+                which, arm = np.nonzero(arms[:, some].T)
                 r = todo[some]
                 C, E = counted_before(at, slot, update.residual, len(known), r)
                 if which.size > r.size:  # more than one arm of some round
                     C, E = C[:, which], E[:, which]
                 r = r[which]
-                point = self.local[r, arm]
+                point = self.local[arm, r]
                 move, low, high, error = self._series(
                     i, update, j, order, known, C, E, self.here[point]
                 )
                 m, slack, cell = (
                     self.mean[i][point] + move,
                     update.far[r] * error,
-                    (some[which], i, arm),
+                    (i, arm, some[which]),
                 )
                 box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
                 box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
                 box.width_low[cell] = np.maximum(box.width_low[cell], low)
                 box.width_high[cell] = np.minimum(box.width_high[cell], high)
-                update.low[r, arm], update.high[r, arm] = box.width_low[cell], box.width_high[cell]
+                update.low[arm, r], update.high[arm, r] = box.width_low[cell], box.width_high[cell]
 
     def _series(
         self,
