@@ -14,12 +14,17 @@ before went as a guess says: :math:`U_k=U_0+\sum_{i<k}x_ix_i^\top`, :math:`w_k(x
 the square of the norm in :math:`U_0^{-1}`: the mean is :math:`x^\top(\theta_0+U_0^{-1}g_k)` up to
 :math:`\frac{\rho}{1+\rho}w_0(x)\|g_k\|_{U_0^{-1}}`.
 
-*Series.* With :math:`z=U_0^{-1/2}x` and :math:`U_k=U_0^{1/2}(I+B)U_0^{1/2}`,
-:math:`(I+B)^{-1}-\sum_{j\le J}(-B)^j=(-B)^{J+1}(I+B)^{-1}`. So :math:`w_k^2` differs from
-:math:`\sum_{j\le J}(-1)^jz^\top B^jz` by :math:`(-1)^{J+1}` times something between
-:math:`\frac{1}{1+\rho}z^\top B^{J+1}z` and :math:`z^\top B^{J+1}z`, and the mean is
+*Series.* With :math:`z=U_0^{-1/2}x`, :math:`U_k=U_0^{1/2}(I+B)U_0^{1/2}` and the moments
+:math:`m_j=z^\top B^jz`, :math:`(I+B)^{-1}-\sum_{j<J}(-B)^j=(-B)^J(I+B)^{-1}`. So :math:`w_k^2`
+differs from :math:`\sum_{j<J}(-1)^jm_j` by :math:`(-1)^Jz^\top B^J(I+B)^{-1}z`. The product is at
+least :math:`m_J/(1+\rho)`, at most :math:`m_J-m_{J+1}/(1+\rho)`, and by Cauchy-Schwarz at least
+:math:`m_J^2/(m_J+m_{J+1})`, which knows the growth in the direction of x. The mean is
 :math:`x^\top\theta_0+\sum_{j\le J}(-1)^j(B^jz)^\top U_0^{-1/2}g_k` up to
-:math:`\rho\|B^Jz\|\|g_k\|_{U_0^{-1}}`.
+:math:`\|B^{J+1}z\|\|g_k\|_{U_0^{-1}}`, where :math:`\|B^{J+1}z\|^2=m_{2J+2}\le\rho^2m_{2J}`.
+
+*Both ends.* Widths only shrink, so :math:`w_k` lies between the widths in the states before and
+after the stretch; those after it cost one inverse. They are much closer to each other than
+:math:`\rho` says, which is the growth in the worst direction.
 
 *Another guess.* Learning :math:`x_1,x_2,\dots` more takes :math:`w^2(x)` to no less than
 :math:`w^2(x)-\sum(x^\top U^{-1}x_i)^2\ge w^2(x)(1-\sum w^2(x_i))`; learning less is the converse.
@@ -27,18 +32,24 @@ the square of the norm in :math:`U_0^{-1}`: the mean is :math:`x^\top(\theta_0+U
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from banditlib.engines.pools.game import Game
-from banditlib.engines.pools.pool_regression import PoolRegression, growth
+from banditlib.engines.pools.pool_regression import PoolRegression, growth, spd_inverse, widths
 from banditlib.intervals import Certificate, Enclosure
 
 Array = np.ndarray
 
 EXACT = 1e-12
 """An enclosure narrower than this is a value."""
-LAST = 24
-"""Order of the series after which nothing more is to be gained."""
+STALE = 1e-3
+"""Widths after a stretch that another guess may have shrunk by more are measured again."""
+LAST = 48
+"""Number of moments after which nothing more is to be gained."""
+MOMENTS = {False: (1, 4, 16, LAST), True: (2, 6, 16, LAST)}
+"""How many moments of the series are tried, one after the other, for widths and for scores."""
 
 
 class GuessedUpdate:
@@ -53,15 +64,20 @@ class GuessedUpdate:
     played : (b,) local index of the point learnt in each round, -1 where nothing is learnt
     residual : (b,) e, 0 where nothing is learnt
     cut, edge : positions at which parts and groups begin, and the end
-    A : (parts, d, d);  sums : (groups, d);  g : (groups + 1, d) their running sum
-    rho : number with :math:`\sum A\preceq\rho U_0`
+    A, total : one matrix (d, d) for each part, and their sum
+    sums, g : (groups, d) of the groups, and (groups + 1, d) their running sum
+    rho : number with total :math:`\preceq\rho U_0`
     far : (b,) bound on :math:`\|g_k\|_{U_0^{-1}}` before each round
     theta, group, step : before each round, ``theta[group]`` is :math:`\theta_0+U_0^{-1}g` at the
         nearest edge, and ``step`` bounds the norm of what was learnt in between
     low, high : (M, b) ends of widths that were refined
+    end : inverse after the stretch, if it was asked for
+    least, ended : (n,) lower ends of the widths of all n points here after the stretch, and whether
+        they were measured
     """
 
-    def __init__(self, played: Array, residual: Array, dim: int, arms: int) -> None:
+    def __init__(self, played: Array, residual: Array, shape: tuple[int, int, int]) -> None:
+        dim, arms, points = shape
         size, learns = len(played), int((played >= 0).sum())
         parts = min(8, max(1, learns // 1024))
         self.groups = int(np.clip(learns // (8 * parts), 1, 32))  # of each part
@@ -69,22 +85,26 @@ class GuessedUpdate:
         self.cut = np.linspace(0, size, parts + 1).astype(np.int64)
         marks = np.linspace(0, parts, parts * self.groups + 1)
         self.edge = np.interp(marks, np.arange(parts + 1), self.cut).astype(np.int64)
-        self.A, self.sums = np.zeros((parts, dim, dim)), np.zeros((parts * self.groups, dim))
+        self.A: list[Array] = [np.zeros((dim, dim))] * parts
+        self.total = self.A[0]
+        self.sums = np.zeros((parts * self.groups, dim))
         self.rows: list[tuple[Array, Array, Array] | None] = [None] * parts
         self.rho = 0.0
         self.g = self.theta = self.sums
         self.far = self.step = residual
         self.group = played
         self.low, self.high = np.zeros((arms, size)), np.full((arms, size), np.inf)
-        self._before: Array | None = None
+        self.end: Array | None = None
+        self.least, self.ended = np.zeros(points), np.zeros(points, bool)
+        self._before: dict[int, Array] = {}
 
     @classmethod
     def changed(cls, last: GuessedUpdate, played: Array, residual: Array) -> GuessedUpdate:
         """The same stretch under another guess, before any sums are updated."""
         new = cls.__new__(cls)
         new.__dict__.update(last.__dict__)
-        new.played, new.residual, new._before = played, residual, None
-        new.A, new.sums, new.rows = last.A.copy(), last.sums.copy(), list(last.rows)
+        new.played, new.residual, new._before, new.end = played, residual, {}, None
+        new.A, new.sums, new.rows = list(last.A), last.sums.copy(), list(last.rows)
         return new
 
     def parts_of(self, at: Array) -> Array:
@@ -101,8 +121,8 @@ class GuessedUpdate:
 
     def before(self, j: int) -> Array:
         """Sum of A over the parts before part ``j``."""
-        if self._before is None:
-            self._before = np.cumsum(self.A, axis=0) - self.A
+        if j not in self._before:
+            self._before[j] = sum(self.A[:j], np.zeros_like(self.total))
         return self._before[j]
 
 
@@ -129,7 +149,7 @@ class Stretch:
         self.mean = np.stack([state.means(self.here) for state in states])  # (S, points here)
         self.updates: list[GuessedUpdate | None] = [None] * len(states)
         self.cost = dict.fromkeys(("pass", "certified", "doubtful", "refined", "measured"), 0)
-        self.cost["exact"] = 0
+        self.cost["exact"] = self.cost["ended"] = 0
         self.work = 0.0  # milliseconds spent on doubtful rounds, estimated from sizes
 
     def settle(self, passes: int = 8) -> tuple[Array, Array, bool]:
@@ -161,8 +181,13 @@ class Stretch:
                 continue
             update = self.updates[i]
             if whole and update is not None:
-                A, rho = update.A.sum(axis=0), update.rho
+                A, rho = update.total, update.rho
                 gain = update.g[-1] + A @ state.theta  # Σ x r: residual plus what was expected
+                state.grow(A, gain, rho, at.size, update.end)
+                known = self.here[update.ended]
+                state.narrow[known] = update.least[update.ended]
+                if update.end is not None:
+                    state.wide[known] = state.narrow[known]
             else:
                 point = self.here[self.local[arm[at], at]]
                 which, slot = np.unique(point, return_inverse=True)
@@ -170,8 +195,7 @@ class Stretch:
                 gain = np.bincount(slot, self.game.rewards(self.start + at, point)) @ rows
                 rows = rows * np.sqrt(np.bincount(slot))[:, None]
                 A = rows.T @ rows
-                rho = growth(state, A)
-            state.grow(A, gain, rho, at.size)
+                state.grow(A, gain, growth(state, A), at.size)
 
     # -- guess -------------------------------------------------------------------------------
 
@@ -190,6 +214,22 @@ class Stretch:
                 found[row[stale]] = True
                 self.cost["measured"] += which.size
         return found
+
+    def _measure_ends(self, todo: Array, seen: Certificate) -> None:
+        """Widths after the stretch, of points in doubt; too few of them do not earn an inverse."""
+        for i, (state, update) in enumerate(zip(self.states, self.updates, strict=True)):
+            rows = np.flatnonzero(seen.doubt == i + 1)
+            if update is None or rows.size == 0:
+                continue
+            point = self.local[:, todo[rows]][seen.unclear[:, rows]]
+            which = distinct(point[~update.ended[point]], len(self.here))[0]
+            if which.size < self.dim // 8:
+                continue
+            if update.end is None:
+                update.end = spd_inverse(state.U + update.total)
+            update.least[which] = widths(self.points, self.here[which], update.end)
+            update.ended[which] = True
+            self.cost["ended"] += which.size
 
     def _guess(self) -> tuple[Array, Array]:
         """Decisions with the state at the start, whose widths are measured where they matter."""
@@ -216,19 +256,18 @@ class Stretch:
         expected = self.mean[i][played[at]]
         residual[at] = self.game.rewards(self.start + at, self.here[played[at]]) - expected
         if last is None:
-            update = GuessedUpdate(played, residual, self.dim, self.M)
+            update = GuessedUpdate(played, residual, (self.dim, self.M, self.here.size))
             for j in range(len(update.A)):
                 self._sum(update, j)
+            update.total = sum(update.A)
         else:
             update = GuessedUpdate.changed(last, played, residual)
             other = np.flatnonzero(played != last.played)
             self._widen(state, update, last, other)
             part = update.parts_of(other)
             for j in np.unique(part):
-                update.rows[j] = None
-                self._amend(update, j, last, other[part == j], -1.0)
-                self._amend(update, j, update, other[part == j], 1.0)
-        update.rho = growth(state, update.A.sum(axis=0), None if last is None else last.rho)
+                self._amend(update, j, last, other[part == j])
+        update.rho = growth(state, update.total, None if last is None else last.rho)
         self._bound(state, update)
         return update
 
@@ -254,18 +293,19 @@ class Stretch:
         weight = np.bincount(key, update.residual[at], minlength=update.groups * len(rows))
         update.sums[update.within(j)] = weight.reshape(update.groups, len(rows)) @ rows
 
-    def _amend(
-        self, update: GuessedUpdate, j: int, guess: GuessedUpdate, at: Array, sign: float
-    ) -> None:
-        """Add to part j, or take away, what ``guess`` learns at positions ``at``."""
-        at = at[guess.played[at] >= 0]
-        if at.size:
-            rows = self.points[self.here[guess.played[at]]]
-            update.A[j] += sign * (rows.T @ rows)
-            weight = np.zeros((update.groups, at.size))
-            group = update.groups_of(at) - j * update.groups
-            weight[group, np.arange(at.size)] = guess.residual[at]
-            update.sums[update.within(j)] += sign * (weight @ rows)
+    def _amend(self, update: GuessedUpdate, j: int, last: GuessedUpdate, at: Array) -> None:
+        """Put what is learnt now at positions ``at`` of part j in place of what ``last`` learnt."""
+        played = np.concatenate([last.played[at], update.played[at]])
+        residual = np.concatenate([-last.residual[at], update.residual[at]])
+        learns, sign = played >= 0, np.repeat([-1.0, 1.0], at.size)
+        rows = self.points[self.here[played[learns]]]
+        more = (rows * sign[learns][:, None]).T @ rows
+        update.A[j], update.total = update.A[j] + more, update.total + more
+        weight = np.zeros((update.groups, len(rows)))
+        group = np.tile(update.groups_of(at) - j * update.groups, 2)[learns]
+        weight[group, np.arange(len(rows))] = residual[learns]
+        update.sums[update.within(j)] += weight @ rows
+        update.rows[j] = None
 
     def _widen(
         self, state: PoolRegression, update: GuessedUpdate, last: GuessedUpdate, other: Array
@@ -278,6 +318,9 @@ class Stretch:
         update.low = last.low * np.sqrt(np.maximum(1.0 - more, 0.0))
         with np.errstate(over="ignore"):  # an infinite bound is a bound
             update.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))
+        gone = change[0].sum()
+        update.least = last.least * np.sqrt(max(1.0 - gone, 0.0))
+        update.ended = last.ended & (gone < STALE)
 
     def _bound(self, state: PoolRegression, update: GuessedUpdate) -> None:
         """How far the estimate can move: norms at edges, bridged by the triangle inequality."""
@@ -305,57 +348,62 @@ class Stretch:
         hard = np.flatnonzero(seen.doubt)
         self.cost["certified"] += todo.size - hard.size
         self.cost["doubtful"] += hard.size
-        seen, todo = Certificate(*(part[..., hard] for part in seen)), todo[hard]
+        seen, todo = picked(seen, hard), todo[hard]
         self._measure(todo, seen)
+        self._measure_ends(todo, seen)
         box = self._box(todo)
         for i in range(len(self.states)):
             self._nearby(i, todo, np.flatnonzero((seen.doubt == i + 1) & seen.score), box)
         seen = self.game.certify(self.k[todo], box)
         self.cost["refined"] += int((seen.doubt > 0).sum())
-        order = np.full((todo.size, len(self.states)), -1)
+        order, limit = np.zeros((len(self.states), todo.size), np.int64), self.size
         while True:
             arm[todo], level[todo] = seen.arm, seen.level
-            again = seen.doubt > 0
-            if not again.any():
-                return arm, level, self.size
-            todo, order = todo[again], order[again]
-            box = Enclosure(*(ends[..., again] for ends in box))
-            seen = Certificate(*(part[..., again] for part in seen))
-            if (order[np.arange(todo.size), seen.doubt - 1] >= LAST).any():
-                break
+            again = np.flatnonzero(seen.doubt)
+            last = order[seen.doubt[again] - 1, again] >= LAST
+            if last.any():
+                stuck = again[last]
+                limit = min(limit, self._exactly(todo[stuck], picked(box, stuck), arm, level))
+                again = again[~last]
+            if again.size == 0:
+                return arm, level, limit
+            todo, order, box, seen = (
+                todo[again],
+                order[:, again],
+                picked(box, again),
+                picked(seen, again),
+            )
             for i in range(len(self.states)):
-                self._sharpen(i, todo, seen, order, box)
+                for score in (False, True):
+                    self._sharpen(i, score, todo, seen, order, box)
             seen = self.game.certify(self.k[todo], box)
-        return self._exactly(todo, box, arm, level)
 
     def _sharpen(
-        self, i: int, todo: Array, seen: Certificate, order: Array, box: Enclosure
+        self, i: int, score: bool, todo: Array, seen: Certificate, order: Array, box: Enclosure
     ) -> None:
-        """The next order of the series for rounds that level i keeps in doubt."""
-        rows = np.flatnonzero(seen.doubt == i + 1)
+        """More moments for rounds that level i keeps in doubt, by their scores or by widths."""
+        rows = np.flatnonzero((seen.doubt == i + 1) & (seen.score == score))
         if rows.size == 0:
             return
-        if self.updates[i] is None:  # nothing moves here: the values are exact already
-            order[rows, i] = LAST
-            return
-        first = 2 if seen.score[rows].all() else 0
-        order[rows, i] = {-1: first, 0: 2, 2: 8}.get(int(order[rows, i].max()), LAST)
-        self._refine(i, int(order[rows[0], i]), todo, rows, seen.unclear, box)
+        done = LAST if self.updates[i] is None else int(order[i, rows].max())
+        order[i, rows] = next((n for n in MOMENTS[score] if n > done), LAST)
+        self._refine(i, int(order[i, rows[0]]), todo, rows, seen.unclear, box, score)
 
-    def _exactly(
-        self, todo: Array, box: Enclosure, arm: Array, level: Array
-    ) -> tuple[Array, Array, int]:
-        """Leave what intervals cannot tell apart (ties, thresholds met) to the policy itself."""
+    def _exactly(self, todo: Array, box: Enclosure, arm: Array, level: Array) -> int:
+        """Leave to the policy itself what intervals cannot tell apart: ties, thresholds met.
+
+        Returns the first round that stays open even so.
+        """
         everything = np.ones((self.M, todo.size), bool)
         for i in range(len(self.states)):
-            self._refine(i, LAST, todo, np.arange(todo.size), everything, box)
+            self._refine(i, LAST, todo, np.arange(todo.size), everything, box, True)
         self.cost["exact"] += todo.size
         mean = 0.5 * (box.mean_low + box.mean_high)
         width = 0.5 * (box.width_low + box.width_high)
         arm[todo], level[todo] = self.game.choose(self.k[todo], mean, width * width)
         loose = np.maximum(box.mean_high - box.mean_low, box.width_high - box.width_low)
         still = todo[loose.max(axis=(0, 1)) > EXACT]
-        return arm, level, int(still.min()) if still.size else self.size
+        return int(still.min()) if still.size else self.size
 
     def _box(self, todo: Array) -> Enclosure:
         """First enclosures of rounds ``todo``, sharpened by what was refined before."""
@@ -367,6 +415,7 @@ class Stretch:
             if update is not None:
                 slack = wide * update.far[todo]
                 narrow = np.maximum(narrow / np.sqrt(1.0 + update.rho), update.low[:, todo])
+                np.maximum(narrow, update.least.take(point), out=narrow)
                 wide = np.minimum(wide, update.high[:, todo])
             np.subtract(m, slack, out=box.mean_low[i])
             np.add(m, slack, out=box.mean_high[i])
@@ -388,11 +437,18 @@ class Stretch:
         box.mean_high[i][:, rows] = np.minimum(box.mean_high[i][:, rows], m + slack)
 
     def _refine(
-        self, i: int, order: int, todo: Array, rows: Array, arms: Array, box: Enclosure
+        self,
+        i: int,
+        moments: int,
+        todo: Array,
+        rows: Array,
+        arms: Array,
+        box: Enclosure,
+        means: bool,
     ) -> None:
-        """Enclosures by the series up to ``order``, for ``arms`` (M, todo) of ``todo[rows]``."""
+        """Enclosures by the series, for ``arms`` (M, todo) of ``todo[rows]``; of means if asked."""
         update = self.updates[i]
-        if update is None:
+        if update is None:  # nothing moves here: the values are exact already
             return
         part = update.parts_of(todo[rows])
         for j in np.unique(part):
@@ -401,22 +457,19 @@ class Stretch:
             chunk = max(8, int(2e6) // max(1, len(known)))
             for some in np.split(mine, np.arange(chunk, mine.size, chunk)):
                 which, arm = np.nonzero(arms[:, some].T)
-                r = todo[some]
-                C, E = counted_before(at, slot, update.residual, len(known), r)
-                if which.size > r.size:  # more than one arm of some round
-                    C, E = C[:, which], E[:, which]
-                r = r[which]
-                point = self.local[arm, r]
+                r, point = todo[some][which], self.local[arm, todo[some][which]]
+                C = counted_before(at, slot, None, len(known), todo[some])[:, which]
+                E = None
+                if means:
+                    E = counted_before(at, slot, update.residual, len(known), todo[some])[:, which]
                 move, low, high, error = self._series(
-                    i, update, j, order, known, C, E, self.here[point]
+                    i, update, j, moments, known, C, E, self.here[point]
                 )
-                m, slack, cell = (
-                    self.mean[i][point] + move,
-                    update.far[r] * error,
-                    (i, arm, some[which]),
-                )
-                box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
-                box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
+                cell = (i, arm, some[which])
+                if means:
+                    m, slack = self.mean[i][point] + move, update.far[r] * error
+                    box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
+                    box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
                 box.width_low[cell] = np.maximum(box.width_low[cell], low)
                 box.width_high[cell] = np.minimum(box.width_high[cell], high)
                 update.low[arm, r], update.high[arm, r] = box.width_low[cell], box.width_high[cell]
@@ -426,10 +479,10 @@ class Stretch:
         i: int,
         update: GuessedUpdate,
         j: int,
-        order: int,
+        moments: int,
         rows: Array,
         C: Array,
-        E: Array,
+        E: Array | None,
         point: Array,
     ) -> tuple[Array, Array, Array, Array]:
         """Moves of means, ends of widths, and the factor of the means' error, for some columns.
@@ -442,33 +495,42 @@ class Stretch:
         X = self.points[point].T
         q = state.inverse @ X
         self._spend(self.dim, n)
-        move, low = np.zeros(n), np.zeros(n)
-        even = high = total = np.einsum("dn,dn->n", X, q)
-        for step in range(order + 1):
+        move = np.zeros(n)
+        even = total = high = np.einsum("dn,dn->n", X, q)
+        low = np.zeros(n)
+        for step in range(0, moments, 2):
             H, v = rows @ q, before @ q
             self._spend(1.5 * len(C) + self.dim, n)
-            move += (-1) ** step * (g @ q + np.einsum("pn,pn->n", E, H))
+            if E is not None:
+                move += (-1) ** (step // 2) * (g @ q + np.einsum("pn,pn->n", E, H))
             CH = C * H
             odd = np.einsum("dn,dn->n", q, v) + np.einsum("pn,pn->n", CH, H)
+            odd = np.maximum(odd, 0.0)
+            low = np.maximum(low, total - even + share(even, odd))
             high = np.minimum(high, total - odd / (1.0 + rho))
-            total = total - odd
-            low = np.maximum(low, total)
-            if step == order or even.max(initial=0.0) <= 1e-30:
+            error = rho * np.sqrt(even)
+            if step + 1 == moments or even.max(initial=0.0) <= 1e-30:
                 break
             v += rows.T @ CH
             q = state.inverse @ v
             self._spend(len(C) + self.dim, n)
             even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
-            low = np.maximum(low, total + even / (1.0 + rho))
-            total = total + even
-            high = np.minimum(high, total)
+            high = np.minimum(high, total - share(odd, even))
+            total = total - odd + even
+            low = np.maximum(low, total - even + even / (1.0 + rho))
+            error = np.minimum(error, np.sqrt(even))
         high = np.sqrt(np.maximum(high, 0.0))
         low = np.minimum(np.sqrt(low), high)
-        return move, low, high, rho * np.sqrt(np.maximum(even, 0.0))
+        return move, low, high, error
 
     def _spend(self, n: float, m: int) -> None:
         """Note a product of n by d with d by m."""
         self.work += n * m * self.dim * 4e-8
+
+
+def picked(parts: Any, at: Array) -> Any:
+    """An enclosure or a certificate of some rounds only."""
+    return type(parts)(*(part[..., at] for part in parts))
 
 
 def distinct(index: Array, size: int) -> tuple[Array, Array]:
@@ -478,14 +540,16 @@ def distinct(index: Array, size: int) -> tuple[Array, Array]:
     return np.flatnonzero(mark), (np.cumsum(mark) - 1)[index]
 
 
-def counted_before(
-    at: Array, slot: Array, residual: Array, n: int, rounds: Array
-) -> tuple[Array, Array]:
-    """How often each of n points was learnt before each of ``rounds``, and its residual sums."""
+def counted_before(at: Array, slot: Array, weight: Array | None, n: int, rounds: Array) -> Array:
+    """How often each of n points was learnt before each of ``rounds``, or sums of its weights."""
     D = rounds.size
     late = np.searchsorted(rounds, at, side="right")
     use = late < D
     key = slot[use] * D + late[use]
-    C = np.bincount(key, minlength=n * D).reshape(n, D)
-    E = np.bincount(key, residual[at[use]], minlength=n * D).reshape(n, D)
-    return np.cumsum(C, axis=1, dtype=float), np.cumsum(E, axis=1)
+    found = np.bincount(key, None if weight is None else weight[at[use]], minlength=n * D)
+    return np.cumsum(found.reshape(n, D), axis=1, dtype=float)
+
+
+def share(a: Array, b: Array) -> Array:
+    """a²/(a + b) of numbers that are not negative, 0 where both vanish."""
+    return a * (a / np.maximum(a + b, 1e-300))
