@@ -15,7 +15,7 @@ from banditlib.engines.pools.blocks import Lane
 from banditlib.engines.pools.pool_regression import PoolRegression
 from banditlib.engines.pools.stretches import Stretch
 from banditlib.engines.tally import Settings
-from banditlib.intervals import Enclosure
+from banditlib.intervals import Certificate, Enclosure
 from banditlib.problems import Pool
 from banditlib.view import View, first_best
 
@@ -254,6 +254,12 @@ def oful_stretch(seed, after, size):
     return play, stretch_at(play, after, size)
 
 
+def in_doubt(size):
+    """Rounds of which neither means nor widths are clear."""
+    one, every = np.ones(size, np.int64), np.ones((2, size), bool)
+    return Certificate(0 * one, one, one, every, every[0])
+
+
 def holds(low, value, high, eps=1e-10):
     return (value + eps >= low[0].T).all() and (value - eps <= high[0].T).all()
 
@@ -270,7 +276,7 @@ def test_enclosures_hold_and_tighten(seed):
     box, last = stretch._box(todo), np.inf
     for moments in (None, "near", 1, 2, 3, 4, 7, 16):
         if moments == "near":
-            stretch._nearby(0, todo, todo, box)
+            stretch._nearby(todo, in_doubt(size), box)
         elif moments is not None:
             stretch._refine(0, moments, todo, todo, both_arms, box, True)
         assert holds(box.mean_low, m, box.mean_high) and holds(box.width_low, w, box.width_high)
@@ -292,6 +298,9 @@ def test_enclosures_hold_when_the_guess_changes(seed):
         box = stretch._box(todo)
         m, w = exact_values(play, arm, size, learns)
         assert holds(box.mean_low, m, box.mean_high) and holds(box.width_low, w, box.width_high)
+        stretch._at_end(todo, in_doubt(size), box)
+        assert holds(box.mean_low, m, box.mean_high) and holds(box.width_low, w, box.width_high)
+        assert stretch.updates[0].exact.any()
         stretch._refine(0, 4, todo, todo, both_arms, box, True)
         assert holds(box.mean_low, m, box.mean_high)
         flip = rng.random(size) < 0.1

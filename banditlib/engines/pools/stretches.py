@@ -55,75 +55,52 @@ MOMENTS = {False: (1, 4, 16, LAST), True: (2, 6, 16, LAST)}
 class GuessedUpdate:
     r"""What one level learns in a stretch under the guess, and how far that can move it.
 
-    The stretch is cut into parts, and parts into groups. Every part has its own
-    :math:`A=\sum x_ix_i^\top`, every group its :math:`\sum x_ie_i`; a guess that changes in a few
-    rounds changes few of them.
-
     Attributes
     ----------
     played : (b,) local index of the point learnt in each round, -1 where nothing is learnt
     residual : (b,) e, 0 where nothing is learnt
-    cut, edge : positions at which parts and groups begin, and the end
-    A, total : one matrix (d, d) for each part, and their sum
-    sums, g : (groups, d) of the groups, and (groups + 1, d) their running sum
-    rho : number with total :math:`\preceq\rho U_0`
+    A : (d, d) the sum of x xᵀ over the stretch;  rho : number with :math:`A\preceq\rho U_0`
+    edge : positions that cut the stretch into groups, the first and the last included
+    sums, g : (groups, d) sum of e x in each group, and (groups + 1, d) their running sum
     far : (b,) bound on :math:`\|g_k\|_{U_0^{-1}}` before each round
     theta, group, step : before each round, ``theta[group]`` is :math:`\theta_0+U_0^{-1}g` at the
         nearest edge, and ``step`` bounds the norm of what was learnt in between
     low, high : (M, b) ends of widths that were refined
     end : inverse after the stretch, if it was asked for
-    least, ended : (n,) lower ends of the widths of all n points here after the stretch, and whether
-        they were measured
+    least : (n,) lower ends of the widths of the n points here after the stretch
+    ended, exact : (n,) whether ``least`` was measured, and whether under this very guess
+    rows : positions that learn, each one's place among distinct points, and those (see ``_rows``)
     """
 
     def __init__(self, played: Array, residual: Array, shape: tuple[int, int, int]) -> None:
         dim, arms, points = shape
         size, learns = len(played), int((played >= 0).sum())
-        parts = min(8, max(1, learns // 1024))
-        self.groups = int(np.clip(learns // (8 * parts), 1, 32))  # of each part
+        groups = int(np.clip(learns // 32, 1, 256))
         self.played, self.residual = played, residual
-        self.cut = np.linspace(0, size, parts + 1).astype(np.int64)
-        marks = np.linspace(0, parts, parts * self.groups + 1)
-        self.edge = np.interp(marks, np.arange(parts + 1), self.cut).astype(np.int64)
-        self.A: list[Array] = [np.zeros((dim, dim))] * parts
-        self.total = self.A[0]
-        self.sums = np.zeros((parts * self.groups, dim))
-        self.rows: list[tuple[Array, Array, Array] | None] = [None] * parts
+        self.edge = np.linspace(0, size, groups + 1).astype(np.int64)
+        self.A, self.sums = np.zeros((dim, dim)), np.zeros((groups, dim))
         self.rho = 0.0
         self.g = self.theta = self.sums
         self.far = self.step = residual
         self.group = played
         self.low, self.high = np.zeros((arms, size)), np.full((arms, size), np.inf)
         self.end: Array | None = None
-        self.least, self.ended = np.zeros(points), np.zeros(points, bool)
-        self._before: dict[int, Array] = {}
+        self.least = np.zeros(points)
+        self.ended, self.exact = np.zeros((2, points), bool)
+        self.rows: tuple[Array, Array, Array] | None = None
 
     @classmethod
     def changed(cls, last: GuessedUpdate, played: Array, residual: Array) -> GuessedUpdate:
         """The same stretch under another guess, before any sums are updated."""
         new = cls.__new__(cls)
         new.__dict__.update(last.__dict__)
-        new.played, new.residual, new._before, new.end = played, residual, {}, None
-        new.A, new.sums, new.rows = list(last.A), last.sums.copy(), list(last.rows)
+        new.played, new.residual, new.rows, new.end = played, residual, None, None
+        new.exact = np.zeros_like(last.exact)
         return new
-
-    def parts_of(self, at: Array) -> Array:
-        """Part of each position."""
-        return np.searchsorted(self.cut, at, side="right") - 1
 
     def groups_of(self, at: Array) -> Array:
         """Group of each position."""
         return np.searchsorted(self.edge, at, side="right") - 1
-
-    def within(self, j: int) -> slice:
-        """Groups of part ``j``."""
-        return slice(j * self.groups, (j + 1) * self.groups)
-
-    def before(self, j: int) -> Array:
-        """Sum of A over the parts before part ``j``."""
-        if j not in self._before:
-            self._before[j] = sum(self.A[:j], np.zeros_like(self.total))
-        return self._before[j]
 
 
 class Stretch:
@@ -181,13 +158,10 @@ class Stretch:
                 continue
             update = self.updates[i]
             if whole and update is not None:
-                A, rho = update.total, update.rho
-                gain = update.g[-1] + A @ state.theta  # Σ x r: residual plus what was expected
-                state.grow(A, gain, rho, at.size, update.end)
-                known = self.here[update.ended]
-                state.narrow[known] = update.least[update.ended]
-                if update.end is not None:
-                    state.wide[known] = state.narrow[known]
+                gain = update.g[-1] + update.A @ state.theta  # residuals, and what was expected
+                state.grow(update.A, gain, update.rho, at.size, update.end)
+                state.narrow[self.here] = np.maximum(state.narrow[self.here], update.least)
+                state.wide[self.here[update.exact]] = update.least[update.exact]
             else:
                 point = self.here[self.local[arm[at], at]]
                 which, slot = np.unique(point, return_inverse=True)
@@ -215,22 +189,6 @@ class Stretch:
                 self.cost["measured"] += which.size
         return found
 
-    def _measure_ends(self, todo: Array, seen: Certificate) -> None:
-        """Widths after the stretch, of points in doubt; too few of them do not earn an inverse."""
-        for i, (state, update) in enumerate(zip(self.states, self.updates, strict=True)):
-            rows = np.flatnonzero(seen.doubt == i + 1)
-            if update is None or rows.size == 0:
-                continue
-            point = self.local[:, todo[rows]][seen.unclear[:, rows]]
-            which = distinct(point[~update.ended[point]], len(self.here))[0]
-            if which.size < self.dim // 8:
-                continue
-            if update.end is None:
-                update.end = spd_inverse(state.U + update.total)
-            update.least[which] = widths(self.points, self.here[which], update.end)
-            update.ended[which] = True
-            self.cost["ended"] += which.size
-
     def _guess(self) -> tuple[Array, Array]:
         """Decisions with the state at the start, whose widths are measured where they matter."""
         todo = np.arange(self.size)
@@ -257,55 +215,43 @@ class Stretch:
         residual[at] = self.game.rewards(self.start + at, self.here[played[at]]) - expected
         if last is None:
             update = GuessedUpdate(played, residual, (self.dim, self.M, self.here.size))
-            for j in range(len(update.A)):
-                self._sum(update, j)
-            update.total = sum(update.A)
+            at, slot, rows = self._rows(update)
+            weighted = rows * np.sqrt(np.bincount(slot))[:, None]
+            update.A = weighted.T @ weighted
+            update.sums = self._sums(update, at, played[at], residual[at])
         else:
             update = GuessedUpdate.changed(last, played, residual)
             other = np.flatnonzero(played != last.played)
             self._widen(state, update, last, other)
-            part = update.parts_of(other)
-            for j in np.unique(part):
-                self._amend(update, j, last, other[part == j])
-        update.rho = growth(state, update.total, None if last is None else last.rho)
+            self._amend(update, last, other)
+        update.rho = growth(state, update.A, None if last is None else last.rho)
         self._bound(state, update)
         return update
 
-    def _collect(self, update: GuessedUpdate, j: int) -> tuple[Array, Array, Array]:
-        """Positions that learn in part j, each one's place among distinct points, and those."""
-        found = update.rows[j]
-        if found is None:
-            played = update.played[update.cut[j] : update.cut[j + 1]]
-            at = np.flatnonzero(played >= 0)
-            which, slot = distinct(played[at], len(self.here))
-            found = update.rows[j] = (at + update.cut[j], slot, self.points[self.here[which]])
-        return found
+    def _rows(self, update: GuessedUpdate) -> tuple[Array, Array, Array]:
+        """Positions that learn, each one's place among distinct points, and those."""
+        if update.rows is None:
+            at = np.flatnonzero(update.played >= 0)
+            which, slot = distinct(update.played[at], len(self.here))
+            update.rows = (at, slot, self.points[self.here[which]])
+        return update.rows
 
-    def _sum(self, update: GuessedUpdate, j: int) -> None:
-        """Fill in A and the sums of part j."""
-        at, slot, rows = self._collect(update, j)
-        if at.size == 0:
-            return
-        count = np.bincount(slot)
-        weighted = rows if count.max() == 1 else rows * np.sqrt(count)[:, None]
-        update.A[j] = weighted.T @ weighted
-        key = (update.groups_of(at) - j * update.groups) * len(rows) + slot
-        weight = np.bincount(key, update.residual[at], minlength=update.groups * len(rows))
-        update.sums[update.within(j)] = weight.reshape(update.groups, len(rows)) @ rows
+    def _sums(self, update: GuessedUpdate, at: Array, played: Array, weight: Array) -> Array:
+        """Sums by group (groups, d) of points ``played`` at positions ``at`` with weights."""
+        from scipy.sparse import csr_array
 
-    def _amend(self, update: GuessedUpdate, j: int, last: GuessedUpdate, at: Array) -> None:
-        """Put what is learnt now at positions ``at`` of part j in place of what ``last`` learnt."""
+        shape = (len(update.edge) - 1, len(self.points))
+        return csr_array((weight, (update.groups_of(at), self.here[played])), shape) @ self.points
+
+    def _amend(self, update: GuessedUpdate, last: GuessedUpdate, at: Array) -> None:
+        """Put what is learnt now at positions ``at`` in place of what ``last`` learnt there."""
         played = np.concatenate([last.played[at], update.played[at]])
         residual = np.concatenate([-last.residual[at], update.residual[at]])
         learns, sign = played >= 0, np.repeat([-1.0, 1.0], at.size)
-        rows = self.points[self.here[played[learns]]]
-        more = (rows * sign[learns][:, None]).T @ rows
-        update.A[j], update.total = update.A[j] + more, update.total + more
-        weight = np.zeros((update.groups, len(rows)))
-        group = np.tile(update.groups_of(at) - j * update.groups, 2)[learns]
-        weight[group, np.arange(len(rows))] = residual[learns]
-        update.sums[update.within(j)] += weight @ rows
-        update.rows[j] = None
+        played, rows = played[learns], self.points[self.here[played[learns]]]
+        update.A = last.A + (rows * sign[learns][:, None]).T @ rows
+        more = self._sums(update, np.tile(at, 2)[learns], played, residual[learns])
+        update.sums = last.sums + more
 
     def _widen(
         self, state: PoolRegression, update: GuessedUpdate, last: GuessedUpdate, other: Array
@@ -318,7 +264,7 @@ class Stretch:
         update.low = last.low * np.sqrt(np.maximum(1.0 - more, 0.0))
         with np.errstate(over="ignore"):  # an infinite bound is a bound
             update.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))
-        gone = change[0].sum()
+        gone = float(change[0].sum())
         update.least = last.least * np.sqrt(max(1.0 - gone, 0.0))
         update.ended = last.ended & (gone < STALE)
 
@@ -343,19 +289,22 @@ class Stretch:
         """Decisions from round ``known`` on under the guess, and the first that stays open."""
         arm, level = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
         todo = np.arange(known, self.size)
-        seen = self.game.certify(self.k[todo], self._box(todo))
+        box = self._box(todo)
+        seen = self.game.certify(self.k[todo], box)
         arm[todo], level[todo] = seen.arm, seen.level
         hard = np.flatnonzero(seen.doubt)
         self.cost["certified"] += todo.size - hard.size
         self.cost["doubtful"] += hard.size
+        box = picked(box, hard)
+        for sharper in (self._nearby, self._at_start, self._at_end):  # from cheap to dear
+            seen, todo = picked(seen, hard), todo[hard]
+            sharper(todo, seen, box)
+            seen = self.game.certify(self.k[todo], box)
+            arm[todo], level[todo] = seen.arm, seen.level
+            hard = np.flatnonzero(seen.doubt)
+            box = picked(box, hard)
         seen, todo = picked(seen, hard), todo[hard]
-        self._measure(todo, seen)
-        self._measure_ends(todo, seen)
-        box = self._box(todo)
-        for i in range(len(self.states)):
-            self._nearby(i, todo, np.flatnonzero((seen.doubt == i + 1) & seen.score), box)
-        seen = self.game.certify(self.k[todo], box)
-        self.cost["refined"] += int((seen.doubt > 0).sum())
+        self.cost["refined"] += todo.size
         order, limit = np.zeros((len(self.states), todo.size), np.int64), self.size
         while True:
             arm[todo], level[todo] = seen.arm, seen.level
@@ -422,19 +371,50 @@ class Stretch:
             box.width_low[i], box.width_high[i] = narrow, wide
         return box
 
-    def _nearby(self, i: int, todo: Array, rows: Array, box: Enclosure) -> None:
+    def _nearby(self, todo: Array, seen: Certificate, box: Enclosure) -> None:
         """Means from the nearest estimate of first order, one inner product each."""
-        update = self.updates[i]
-        if update is None or rows.size == 0:
-            return
-        r = todo[rows]
-        x = self.points[self.here[self.local[:, r]]]
-        m = np.einsum("mrd,rd->mr", x, update.theta[update.group[r]])
-        self.work += r.size * 4e-3
-        error = update.far[r] * update.rho / (1.0 + update.rho) + update.step[r]
-        slack = self.states[i].wide[self.here][self.local[:, r]] * error + 1e-12
-        box.mean_low[i][:, rows] = np.maximum(box.mean_low[i][:, rows], m - slack)
-        box.mean_high[i][:, rows] = np.minimum(box.mean_high[i][:, rows], m + slack)
+        for i, (state, update) in enumerate(zip(self.states, self.updates, strict=True)):
+            rows = np.flatnonzero((seen.doubt == i + 1) & seen.score)
+            if update is None or rows.size == 0:
+                continue
+            r = todo[rows]
+            which = self.here[self.local[:, r]]
+            m = np.einsum("mrd,rd->mr", self.points[which], update.theta[update.group[r]])
+            self.work += r.size * 4e-3
+            error = update.far[r] * update.rho / (1.0 + update.rho) + update.step[r]
+            slack = state.wide[which] * error + 1e-12
+            box.mean_low[i][:, rows] = np.maximum(box.mean_low[i][:, rows], m - slack)
+            box.mean_high[i][:, rows] = np.minimum(box.mean_high[i][:, rows], m + slack)
+
+    def _at_start(self, todo: Array, seen: Certificate, box: Enclosure) -> None:
+        """Exact widths before the stretch."""
+        if self._measure(todo, seen).any():
+            self._tighten(todo, box)
+
+    def _at_end(self, todo: Array, seen: Certificate, box: Enclosure) -> None:
+        """Exact widths after the stretch; too few points do not earn an inverse."""
+        for i, (state, update) in enumerate(zip(self.states, self.updates, strict=True)):
+            rows = np.flatnonzero(seen.doubt == i + 1)
+            if update is None or rows.size == 0:
+                continue
+            point = self.local[:, todo[rows]][seen.unclear[:, rows]]
+            which = distinct(point[~update.ended[point]], len(self.here))[0]
+            if which.size < self.dim // 8:
+                continue
+            if update.end is None:
+                update.end = spd_inverse(state.U + update.A)
+            update.least[which] = widths(self.points, self.here[which], update.end)
+            update.ended[which] = update.exact[which] = True
+            self.cost["ended"] += which.size
+        self._tighten(todo, box)
+
+    def _tighten(self, todo: Array, box: Enclosure) -> None:
+        """Cut enclosures to what is known by now without a series."""
+        new = self._box(todo)
+        for low, known in ((box.mean_low, new.mean_low), (box.width_low, new.width_low)):
+            np.maximum(low, known, out=low)
+        for high, known in ((box.mean_high, new.mean_high), (box.width_high, new.width_high)):
+            np.minimum(high, known, out=high)
 
     def _refine(
         self,
@@ -450,35 +430,31 @@ class Stretch:
         update = self.updates[i]
         if update is None:  # nothing moves here: the values are exact already
             return
-        part = update.parts_of(todo[rows])
-        for j in np.unique(part):
-            at, slot, known = self._collect(update, j)
-            mine = rows[part == j]
-            chunk = max(8, int(2e6) // max(1, len(known)))
-            for some in np.split(mine, np.arange(chunk, mine.size, chunk)):
-                which, arm = np.nonzero(arms[:, some].T)
-                r, point = todo[some][which], self.local[arm, todo[some][which]]
-                C = counted_before(at, slot, None, len(known), todo[some])[:, which]
-                E = None
-                if means:
-                    E = counted_before(at, slot, update.residual, len(known), todo[some])[:, which]
-                move, low, high, error = self._series(
-                    i, update, j, moments, known, C, E, self.here[point]
-                )
-                cell = (i, arm, some[which])
-                if means:
-                    m, slack = self.mean[i][point] + move, update.far[r] * error
-                    box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
-                    box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
-                box.width_low[cell] = np.maximum(box.width_low[cell], low)
-                box.width_high[cell] = np.minimum(box.width_high[cell], high)
-                update.low[arm, r], update.high[arm, r] = box.width_low[cell], box.width_high[cell]
+        at, slot, known = self._rows(update)
+        chunk = max(8, int(2e6) // len(known))
+        for some in np.split(rows, np.arange(chunk, rows.size, chunk)):
+            which, arm = np.nonzero(arms[:, some].T)
+            r, cell = todo[some][which], (i, arm, some[which])
+            point = self.local[arm, r]
+            C = counted_before(at, slot, None, len(known), todo[some])[:, which]
+            E = None
+            if means:
+                E = counted_before(at, slot, update.residual, len(known), todo[some])[:, which]
+            move, low, high, error = self._series(
+                self.states[i].inverse, update.rho, moments, known, C, E, self.here[point]
+            )
+            if means:
+                m, slack = self.mean[i][point] + move, update.far[r] * error
+                box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
+                box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
+            box.width_low[cell] = np.maximum(box.width_low[cell], low)
+            box.width_high[cell] = np.minimum(box.width_high[cell], high)
+            update.low[arm, r], update.high[arm, r] = box.width_low[cell], box.width_high[cell]
 
     def _series(
         self,
-        i: int,
-        update: GuessedUpdate,
-        j: int,
+        inverse: Array,
+        rho: float,
         moments: int,
         rows: Array,
         C: Array,
@@ -487,32 +463,29 @@ class Stretch:
     ) -> tuple[Array, Array, Array, Array]:
         """Moves of means, ends of widths, and the factor of the means' error, for some columns.
 
-        Before the round of column n, part j has taught row p ``C[p, n]`` times with residuals that
-        add up to ``E[p, n]``.
+        Before the round of column n, row p was learnt ``C[p, n]`` times with residuals that add up
+        to ``E[p, n]``.
         """
-        state, rho, n = self.states[i], update.rho, point.size
-        before, g = update.before(j), update.g[j * update.groups]
-        X = self.points[point].T
-        q = state.inverse @ X
+        n = point.size
+        v = self.points[point].T
+        q = inverse @ v
+        even = total = high = np.einsum("dn,dn->n", v, q)
+        move, low = np.zeros((2, n))
         self._spend(self.dim, n)
-        move = np.zeros(n)
-        even = total = high = np.einsum("dn,dn->n", X, q)
-        low = np.zeros(n)
         for step in range(0, moments, 2):
-            H, v = rows @ q, before @ q
-            self._spend(1.5 * len(C) + self.dim, n)
+            H = rows @ q
+            self._spend(1.5 * len(C), n)
             if E is not None:
-                move += (-1) ** (step // 2) * (g @ q + np.einsum("pn,pn->n", E, H))
+                move += (-1) ** (step // 2) * np.einsum("pn,pn->n", E, H)
             CH = C * H
-            odd = np.einsum("dn,dn->n", q, v) + np.einsum("pn,pn->n", CH, H)
-            odd = np.maximum(odd, 0.0)
+            odd = np.einsum("pn,pn->n", CH, H)
             low = np.maximum(low, total - even + share(even, odd))
             high = np.minimum(high, total - odd / (1.0 + rho))
             error = rho * np.sqrt(even)
             if step + 1 == moments or even.max(initial=0.0) <= 1e-30:
                 break
-            v += rows.T @ CH
-            q = state.inverse @ v
+            v = rows.T @ CH
+            q = inverse @ v
             self._spend(len(C) + self.dim, n)
             even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
             high = np.minimum(high, total - share(odd, even))
