@@ -366,3 +366,31 @@ def test_the_baseline_of_the_bench_takes_the_same_decisions(policy):
     shown = pool.contexts(0, 0, 400)
     direct = bench_pool.Direct(pool, policy, shown).play(400)
     assert np.array_equal(direct, Lane(pool, shown, policy).run(64).arms)
+
+
+def test_the_baseline_by_levels_takes_the_same_decisions():
+    from banditlib.paper.bench import pools as bench_pool
+
+    pool, policy = bench_pool.two_clusters(dim=24, each=50), bl.SupLinUCB(0.3, 1.0)
+    wanted = lane(policy, pool, rounds=1200).run().arms
+    begun = lane(policy, pool, rounds=1200)
+    for start in (0, 300):  # from nothing, and from where a lane is
+        found = bench_pool.DirectLevels(policy, begun).play(400)
+        assert np.array_equal(found, wanted[start : start + 400])
+        begun.gram_block(300)
+
+
+@pytest.mark.parametrize("policy", [bl.DSOFUL(0.05, 3.0, 1.0), bl.SupLinUCB(0.3, 1.0)], ids=repr)
+def test_widths_are_enclosed_after_every_stretch(policy):
+    play = lane(policy, clusters(3, 8, 40, 40), rounds=6000)
+    measured = []
+
+    def look(play):
+        for state in play.states:
+            true = pool_regression.widths(state.points, np.arange(80), np.linalg.inv(state.U))
+            assert (state.narrow <= true * (1 + 1e-9)).all()
+            assert (state.wide >= true * (1 - 1e-9)).all()
+        measured.append(play.cost.get("ended", 0))
+
+    play.run(opening=256, report=look)
+    assert measured[-1] > 0

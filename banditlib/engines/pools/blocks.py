@@ -73,7 +73,7 @@ class Lane:
         by a clock, so that a run is the same every time.
         """
         size, patience = 128, opening
-        fixed = 30.0 * (self.game.dim / 512) ** 3 + 2.0  # of a stretch, in milliseconds
+        fixed = 20.0 * (self.game.dim / 512) ** 3 + 2.0  # of a stretch, in milliseconds
         if not self.game.policy.certifies:
             patience = self.rounds  # no rule on intervals: Gram blocks to the end
         while self.k < self.rounds:
