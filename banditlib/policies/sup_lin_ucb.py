@@ -145,16 +145,18 @@ class SupLinUCB(Policy):
         Until a round is decided, ``found.unclear`` marks its arms that reached level l.
         """
         on, t = found.unclear.take(left, axis=1), 2.0**-l
-        low = np.where(on, box.width_low[l - 1].take(left, axis=1), -np.inf)
-        high = np.where(on, box.width_high[l - 1].take(left, axis=1), -np.inf)
-        may = high >= t * (1.0 - GUARD)
+        may = on & (box.width_high[l - 1].take(left, axis=1) >= t * (1.0 - GUARD))
         some = may.any(axis=0)
-        here, may, low, high = left[some], may[:, some], low[:, some], high[:, some]
+        here, on = left[some], on[:, some]
+        if here.size == 0:
+            return left
+        low = np.where(on, box.width_low[l - 1].take(here, axis=1), -np.inf)
+        high = np.where(on, box.width_high[l - 1].take(here, axis=1), -np.inf)
         found.arm[here], sure = separated(low, high)
-        wide = low.max(axis=0, initial=-np.inf) >= t * (1.0 + GUARD)
+        wide = low.max(axis=0) >= t * (1.0 + GUARD)
         found.level[here[wide]] = l
         found.doubt[here[~(wide & sure)]] = l
-        found.unclear[:, here] = may
+        found.unclear[:, here] = may[:, some]
         return left[~some]
 
     def _by_score(
