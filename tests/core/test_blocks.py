@@ -13,7 +13,7 @@ from banditlib.engines import pools
 from banditlib.engines.pools import pool_regression
 from banditlib.engines.pools.blocks import Lane
 from banditlib.engines.pools.pool_regression import PoolRegression
-from banditlib.engines.pools.stretches import Stretch
+from banditlib.engines.pools.stretches import LAST, Stretch
 from banditlib.engines.tally import Settings
 from banditlib.intervals import Certificate, Enclosure
 from banditlib.problems import Pool
@@ -394,3 +394,20 @@ def test_widths_are_enclosed_after_every_stretch(policy):
 
     play.run(opening=256, report=look)
     assert measured[-1] > 0
+
+
+def test_many_moments_of_a_fast_growing_level_hold():
+    """With ρ > 1 the moments grow for ever; what rounding leaves of their sum is no bound."""
+    for seed in range(6):
+        rng, size = np.random.default_rng(seed), 12
+        long = rng.normal(size=(2, 20, 4)) * np.exp(rng.normal(size=(2, 20, 1)))
+        play = lane(bl.OFUL(1.0, 1.0), Pool(*long), rounds=400, seed=seed)
+        play.gram_block(8)
+        stretch, todo = stretch_at(play, 8, size), np.arange(size)
+        arm = rng.integers(0, 2, size)
+        stretch.updates = [stretch._guessed_update(0, arm, np.ones(size, bool))]
+        assert stretch.updates[0].rho > 1.0
+        box = stretch._box(todo)
+        stretch._refine(0, LAST, todo, todo, np.ones((2, size), bool), box, True)
+        m, w = exact_values(play, arm, size)
+        assert holds(box.mean_low, m, box.mean_high) and holds(box.width_low, w, box.width_high)

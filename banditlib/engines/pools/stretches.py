@@ -48,6 +48,8 @@ STALE = 1e-3
 """Widths after a stretch that another guess may have shrunk by more are measured again."""
 LAST = 48
 """Number of moments after which nothing more is to be gained."""
+ROUNDING = 1e-13
+"""Error of a sum of moments in proportion to their sizes; they grow without bound if ρ > 1."""
 MOMENTS = {False: (1, 4, 16, LAST), True: (2, 6, 16, LAST)}
 """How many moments of the series are tried, one after the other, for widths and for scores."""
 
@@ -469,7 +471,7 @@ class Stretch:
         n = point.size
         v = self.points[point].T
         q = inverse @ v
-        even = total = high = np.einsum("dn,dn->n", v, q)
+        even = total = high = size = np.einsum("dn,dn->n", v, q)
         move, low = np.zeros((2, n))
         self._spend(self.dim, n)
         for step in range(0, moments, 2):
@@ -479,8 +481,9 @@ class Stretch:
                 move += (-1) ** (step // 2) * np.einsum("pn,pn->n", E, H)
             CH = C * H
             odd = np.einsum("pn,pn->n", CH, H)
-            low = np.maximum(low, total - even + share(even, odd))
-            high = np.minimum(high, total - odd / (1.0 + rho))
+            size = size + odd
+            low = np.maximum(low, total - even + share(even, odd) - ROUNDING * size)
+            high = np.minimum(high, total - odd / (1.0 + rho) + ROUNDING * size)
             error = rho * np.sqrt(even)
             if step + 1 == moments or even.max(initial=0.0) <= 1e-30:
                 break
@@ -488,9 +491,10 @@ class Stretch:
             q = inverse @ v
             self._spend(len(C) + self.dim, n)
             even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
-            high = np.minimum(high, total - share(odd, even))
+            size = size + even
+            high = np.minimum(high, total - share(odd, even) + ROUNDING * size)
             total = total - odd + even
-            low = np.maximum(low, total - even + even / (1.0 + rho))
+            low = np.maximum(low, total - even + even / (1.0 + rho) - ROUNDING * size)
             error = np.minimum(error, np.sqrt(even))
         high = np.sqrt(np.maximum(high, 0.0))
         low = np.minimum(np.sqrt(low), high)
