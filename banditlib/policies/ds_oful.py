@@ -64,19 +64,15 @@ class DSOFUL(Policy):
     def certify(self, k: Any, box: Enclosure, dim: int) -> Certificate:
         r"""The rule on intervals: :math:`\arg\max\,m+\beta w` and the test :math:`w\ge\Gamma`."""
         Gamma, beta = self.Gamma, self.beta
-        w_low, w_high = box.width_low[:, 0], box.width_high[:, 0]
-        arm, sure = separated(
-            box.mean_low[:, 0] + beta * w_low, box.mean_high[:, 0] + beta * w_high
-        )
-        rows = np.arange(arm.size)
-        unclear = np.repeat(~sure[:, None], w_low.shape[1], axis=1)
-        selected = w_low[rows, arm] >= Gamma * (1.0 + GUARD)
-        clear = np.ones(arm.size, bool)
-        if Gamma > 0.0:
-            clear = selected | (w_high[rows, arm] < Gamma * (1.0 - GUARD))
-            unclear[rows, arm] |= ~clear
-        else:
-            selected[:] = True
+        w_low, w_high = box.width_low[0], box.width_high[0]
+        arm, sure = separated(box.mean_low[0] + beta * w_low, box.mean_high[0] + beta * w_high)
+        unclear = np.tile(~sure, (len(w_low), 1))
+        if Gamma == 0.0:
+            return Certificate(arm, np.ones_like(arm), (~sure).astype(np.int64), unclear, ~sure)
+        rounds = np.arange(arm.size)
+        selected = w_low[arm, rounds] >= Gamma * (1.0 + GUARD)
+        clear = selected | (w_high[arm, rounds] < Gamma * (1.0 - GUARD))
+        unclear[arm, rounds] |= ~clear
         doubt = np.where(sure & clear, 0, 1)
         return Certificate(arm, selected.astype(np.int64), doubt, unclear, ~sure)
 

@@ -127,38 +127,55 @@ class SupLinUCB(Policy):
 
     def certify(self, k: Any, box: Enclosure, dim: int) -> Certificate:
         """The rule on intervals, level by level."""
-        rounds, levels, arms = box.mean_low.shape
-        arm = np.zeros(rounds, np.int64)
-        level = np.zeros(rounds, np.int64)
-        doubt = np.zeros(rounds, np.int64)
+        levels, arms, rounds = box.mean_low.shape
+        arm, level, doubt = np.zeros((3, rounds), np.int64)
+        found = Certificate(arm, level, doubt, np.ones((arms, rounds), bool), doubt > 0)
         left = np.arange(rounds)  # rounds not yet decided
-        active = np.ones((rounds, arms), bool)
-        score = np.zeros(rounds, bool)
-        for i in range(levels):
+        for l in range(1, levels + 1):
             if left.size == 0:
                 break
-            l, t, beta = i + 1, 2.0 ** -(i + 1), self.radius(i + 1)
-            on = active[left]
-            w_low = np.where(on, box.width_low[left, i], -np.inf)
-            w_high = np.where(on, box.width_high[left, i], -np.inf)
-            s_low = np.where(on, box.mean_low[left, i] + beta * box.width_low[left, i], -np.inf)
-            s_high = np.where(on, box.mean_high[left, i] + beta * box.width_high[left, i], -np.inf)
-            wide = w_low.max(-1) >= t * (1.0 + GUARD)
-            unclear = ~wide & (w_high.max(-1) >= t * (1.0 - GUARD))
-            widest, sure = separated(w_low, w_high)
-            unclear |= wide & ~sure
-            arm[left[wide]] = widest[wide]
-            level[left[wide]] = l
-            stop = ~wide & (k[left] <= 4**l * dim)
-            best, sure = separated(s_low, s_high)
-            arm[left[stop]] = best[stop]
-            keep, fuzzy = survivors(on, s_low, s_high, 2.0 * beta * t)
-            go_on = ~wide & ~stop
-            by_score = ~unclear & ((stop & ~sure) | (go_on & fuzzy))
-            score[left[by_score]] = True
-            unclear |= by_score
-            doubt[left[unclear]] = l
-            active[left[~unclear]] = keep[~unclear]
-            left = left[go_on & ~unclear]
+            left = self._by_width(l, box, found, left)
+            left = self._by_score(l, box, found, left, k[left] <= 4**l * dim)
         doubt[left] = levels
-        return Certificate(arm, level, doubt, active, score)
+        return found
+
+    def _by_width(self, l: int, box: Enclosure, found: Certificate, left: Array) -> Array:
+        """Enter the rounds among ``left`` in which an arm is, or may be, wide; return the others.
+
+        Until a round is decided, ``found.unclear`` marks its arms that reached level l.
+        """
+        on, t = found.unclear.take(left, axis=1), 2.0**-l
+        may = on & (box.width_high[l - 1].take(left, axis=1) >= t * (1.0 - GUARD))
+        some = may.any(axis=0)
+        here, on = left[some], on[:, some]
+        if here.size == 0:
+            return left
+        low = np.where(on, box.width_low[l - 1].take(here, axis=1), -np.inf)
+        high = np.where(on, box.width_high[l - 1].take(here, axis=1), -np.inf)
+        found.arm[here], sure = separated(low, high)
+        wide = low.max(axis=0) >= t * (1.0 + GUARD)
+        found.level[here[wide]] = l
+        found.doubt[here[~(wide & sure)]] = l
+        found.unclear[:, here] = may[:, some]
+        return left[~some]
+
+    def _by_score(
+        self, l: int, box: Enclosure, found: Certificate, left: Array, stop: Array
+    ) -> Array:
+        """Play the best index where rounds ``stop``; else drop arms, and return what goes on."""
+        on, beta = found.unclear.take(left, axis=1), self.radius(l)
+        low, high = (
+            np.where(on, mean.take(left, axis=1) + beta * width.take(left, axis=1), -np.inf)
+            for mean, width in (
+                (box.mean_low[l - 1], box.width_low[l - 1]),
+                (box.mean_high[l - 1], box.width_high[l - 1]),
+            )
+        )
+        here = left[stop]
+        found.arm[here], sure = separated(low[:, stop], high[:, stop])
+        found.doubt[here[~sure]], found.score[here[~sure]] = l, True
+        left, on, low, high = left[~stop], on[:, ~stop], low[:, ~stop], high[:, ~stop]
+        keep, fuzzy = survivors(on, low, high, 2.0 * beta * 2.0**-l)
+        found.doubt[left[fuzzy]], found.score[left[fuzzy]] = l, True
+        found.unclear[:, left[~fuzzy]] = keep[:, ~fuzzy]
+        return left[~fuzzy]

@@ -13,9 +13,9 @@ from banditlib.engines import pools
 from banditlib.engines.pools import pool_regression
 from banditlib.engines.pools.blocks import Lane
 from banditlib.engines.pools.pool_regression import PoolRegression
-from banditlib.engines.pools.stretches import Stretch
+from banditlib.engines.pools.stretches import LAST, Stretch
 from banditlib.engines.tally import Settings
-from banditlib.intervals import Enclosure
+from banditlib.intervals import Certificate, Enclosure
 from banditlib.problems import Pool
 from banditlib.view import View, first_best
 
@@ -229,27 +229,20 @@ def exact_values(play, arm, upto, learns=None):
     state, means, widths = play.states[0], [], []
     U, b = state.U.copy(), state.b.copy()
     for j in range(upto):
-        x = play.points[play.contexts[play.k + j]]
+        x = play.game.points[play.game.contexts[play.k + j]]
         means.append(x @ np.linalg.solve(U, b))
         widths.append(np.sqrt(np.einsum("md,dm->m", x, np.linalg.solve(U, x.T))))
         if learns is not None and not learns[j]:
             continue
-        played = play.contexts[play.k + j, arm[j]]
-        U += np.outer(play.points[played], play.points[played])
-        b += play.reward[played] * play.points[played]
+        played = play.game.contexts[play.k + j, arm[j]]
+        U += np.outer(play.game.points[played], play.game.points[played])
+        b += play.game.reward[played] * play.game.points[played]
     return np.array(means), np.array(widths)
 
 
 def stretch_at(play, start, size):
     """The `size` rounds after `start`, with a first guess."""
-    stretch = Stretch(
-        play._states(start + size),
-        play.contexts[start : start + size],
-        np.arange(start + 1, start + 1 + size),
-        lambda at, which: play._rewards(start + at, which),
-        play._certify,
-        play._choose,
-    )
+    stretch = Stretch(play.game, play._states(start + size), start, size)
     stretch._guess()
     return stretch
 
@@ -261,8 +254,14 @@ def oful_stretch(seed, after, size):
     return play, stretch_at(play, after, size)
 
 
+def in_doubt(size):
+    """Rounds of which neither means nor widths are clear."""
+    one, every = np.ones(size, np.int64), np.ones((2, size), bool)
+    return Certificate(0 * one, one, one, every, every[0])
+
+
 def holds(low, value, high, eps=1e-10):
-    return (low[:, 0] <= value + eps).all() and (value <= high[:, 0] + eps).all()
+    return (value + eps >= low[0].T).all() and (value - eps <= high[0].T).all()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -273,13 +272,13 @@ def test_enclosures_hold_and_tighten(seed):
     arm = rng.integers(0, 2, size)  # any guess will do
     stretch.updates = [stretch._guessed_update(0, arm, np.ones(size, bool))]
     m, w = exact_values(play, arm, size)
-    todo, both_arms = np.arange(size), np.ones((size, 2), bool)
+    todo, both_arms = np.arange(size), np.ones((2, size), bool)
     box, last = stretch._box(todo), np.inf
-    for order in (None, "near", 0, 1, 3, 8):
-        if order == "near":
-            stretch._nearby(0, todo, todo, box)
-        elif order is not None:
-            stretch._refine(0, order, todo, todo, both_arms, box)
+    for moments in (None, "near", 1, 2, 3, 4, 7, 16):
+        if moments == "near":
+            stretch._nearby(todo, in_doubt(size), box)
+        elif moments is not None:
+            stretch._refine(0, moments, todo, todo, both_arms, box, True)
         assert holds(box.mean_low, m, box.mean_high) and holds(box.width_low, w, box.width_high)
         now = (box.mean_high - box.mean_low).sum() + (box.width_high - box.width_low).sum()
         assert now < last
@@ -292,14 +291,17 @@ def test_enclosures_hold_when_the_guess_changes(seed):
     """Sums amended and widths carried over to another guess are those of that guess."""
     rng, size = np.random.default_rng(seed), 60
     play, stretch = oful_stretch(seed, 400, size)
-    todo, both_arms = np.arange(size), np.ones((size, 2), bool)
+    todo, both_arms = np.arange(size), np.ones((2, size), bool)
     arm, learns = rng.integers(0, 2, size), rng.random(size) < 0.8
     for _ in range(3):
         stretch.updates = [stretch._guessed_update(0, arm, learns)]
         box = stretch._box(todo)
         m, w = exact_values(play, arm, size, learns)
         assert holds(box.mean_low, m, box.mean_high) and holds(box.width_low, w, box.width_high)
-        stretch._refine(0, 2, todo, todo, both_arms, box)
+        stretch._at_end(todo, in_doubt(size), box)
+        assert holds(box.mean_low, m, box.mean_high) and holds(box.width_low, w, box.width_high)
+        assert stretch.updates[0].exact.any()
+        stretch._refine(0, 4, todo, todo, both_arms, box, True)
         assert holds(box.mean_low, m, box.mean_high)
         flip = rng.random(size) < 0.1
         arm, learns = np.where(flip, 1 - arm, arm), learns ^ (rng.random(size) < 0.05)
@@ -324,19 +326,19 @@ def test_certified_decisions_are_those_of_every_point_of_the_box(policy):
     rounds, arms = 400, 3
     depth = 3 if isinstance(policy, bl.SupLinUCB) else 1
     play = lane(policy, clusters(1, 6, 5, 5), rounds=2000)
-    shape = (rounds, depth, arms)
+    shape = (depth, arms, rounds)
     m, w = rng.normal(size=shape) * 0.3, rng.random(shape) * 0.6
     radius = rng.random(shape) * 0.1 * (rng.random(shape) < 0.7)
     box = Enclosure(m - radius, m + radius, np.maximum(w - radius, 0.0), w + radius)
-    k = rng.integers(1, 4**3 * play.dim if depth > 1 else 2000, rounds)
-    seen = play._certify(k, box)
+    k = rng.integers(1, 4**3 * play.game.dim if depth > 1 else 2000, rounds)
+    seen = play.game.certify(k, box)
     sure = seen.doubt == 0
     assert 0.1 < sure.mean() < 1.0
     for corner in range(40):
         u, v = rng.random((2, *shape)) if corner % 2 else rng.integers(0, 2, (2, *shape))
         mean = box.mean_low + u * (box.mean_high - box.mean_low)
         width = box.width_low + v * (box.width_high - box.width_low)
-        arm, level = play._choose(k, mean, width**2)
+        arm, level = play.game.choose(k, mean, width**2)
         assert np.array_equal(arm[sure], seen.arm[sure])
         assert np.array_equal(level[sure], seen.level[sure])
 
@@ -344,14 +346,14 @@ def test_certified_decisions_are_those_of_every_point_of_the_box(policy):
 def test_gram_conditioning_against_solving():
     play = lane(bl.OFUL(0.7, 2.0), rounds=64)
     play.gram_block(64)
-    U, b = 2.0 * np.eye(play.dim), np.zeros(play.dim)
+    U, b = 2.0 * np.eye(play.game.dim), np.zeros(play.game.dim)
     for j in range(64):
-        x = play.points[play.contexts[j]]
+        x = play.game.points[play.game.contexts[j]]
         width = np.sqrt(np.einsum("md,dm->m", x, np.linalg.solve(U, x.T)))
-        view = View(x @ np.linalg.solve(U, b), width**2, play.dim)
-        assert play.policy.choose(j + 1, view)[0] == play.arms[j]
+        view = View(x @ np.linalg.solve(U, b), width**2, play.game.dim)
+        assert play.game.policy.choose(j + 1, view)[0] == play.arms[j]
         U += np.outer(x[play.arms[j]], x[play.arms[j]])
-        b += play.reward[play.contexts[j, play.arms[j]]] * x[play.arms[j]]
+        b += play.game.reward[play.game.contexts[j, play.arms[j]]] * x[play.arms[j]]
     assert np.allclose(play.states[0].inverse, np.linalg.inv(U), atol=1e-12)
     assert np.allclose(play.states[0].theta, np.linalg.solve(U, b), atol=1e-12)
 
@@ -364,3 +366,48 @@ def test_the_baseline_of_the_bench_takes_the_same_decisions(policy):
     shown = pool.contexts(0, 0, 400)
     direct = bench_pool.Direct(pool, policy, shown).play(400)
     assert np.array_equal(direct, Lane(pool, shown, policy).run(64).arms)
+
+
+def test_the_baseline_by_levels_takes_the_same_decisions():
+    from banditlib.paper.bench import pools as bench_pool
+
+    pool, policy = bench_pool.two_clusters(dim=24, each=50), bl.SupLinUCB(0.3, 1.0)
+    wanted = lane(policy, pool, rounds=1200).run().arms
+    begun = lane(policy, pool, rounds=1200)
+    for start in (0, 300):  # from nothing, and from where a lane is
+        found = bench_pool.DirectLevels(policy, begun).play(400)
+        assert np.array_equal(found, wanted[start : start + 400])
+        begun.gram_block(300)
+
+
+@pytest.mark.parametrize("policy", [bl.DSOFUL(0.05, 3.0, 1.0), bl.SupLinUCB(0.3, 1.0)], ids=repr)
+def test_widths_are_enclosed_after_every_stretch(policy):
+    play = lane(policy, clusters(3, 8, 40, 40), rounds=6000)
+    measured = []
+
+    def look(play):
+        for state in play.states:
+            true = pool_regression.widths(state.points, np.arange(80), np.linalg.inv(state.U))
+            assert (state.narrow <= true * (1 + 1e-9)).all()
+            assert (state.wide >= true * (1 - 1e-9)).all()
+        measured.append(play.cost.get("ended", 0))
+
+    play.run(opening=256, report=look)
+    assert measured[-1] > 0
+
+
+def test_many_moments_of_a_fast_growing_level_hold():
+    """With ρ > 1 the moments grow for ever; what rounding leaves of their sum is no bound."""
+    for seed in range(6):
+        rng, size = np.random.default_rng(seed), 12
+        long = rng.normal(size=(2, 20, 4)) * np.exp(rng.normal(size=(2, 20, 1)))
+        play = lane(bl.OFUL(1.0, 1.0), Pool(*long), rounds=400, seed=seed)
+        play.gram_block(8)
+        stretch, todo = stretch_at(play, 8, size), np.arange(size)
+        arm = rng.integers(0, 2, size)
+        stretch.updates = [stretch._guessed_update(0, arm, np.ones(size, bool))]
+        assert stretch.updates[0].rho > 1.0
+        box = stretch._box(todo)
+        stretch._refine(0, LAST, todo, todo, np.ones((2, size), bool), box, True)
+        m, w = exact_values(play, arm, size)
+        assert holds(box.mean_low, m, box.mean_high) and holds(box.width_low, w, box.width_high)

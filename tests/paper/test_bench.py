@@ -155,6 +155,17 @@ def test_rows_of_pools_say_what_they_timed(monkeypatch):
     assert found["ratio"] == pytest.approx(found["direct_seconds_extrapolated"] / found["seconds"])
 
 
+def test_the_row_of_levels_says_what_it_timed(monkeypatch):
+    problem = pools.two_clusters(dim=8, each=30)
+    monkeypatch.setattr(pools, "pool", lambda: problem)
+    policy = bl.SupLinUCB(0.3, 1.0)
+    found = pools.whole_run_by_levels(policy, 0.0, rounds=4000)
+    run = bl.simulate(problem, policy, 4000, 1, progress=False)
+    assert found["learnt"] == run.selections[0, 0, 0, -1] < 4000
+    assert found["p10"] <= found["ratio"] <= found["p90"]
+    assert found["ratio"] == pytest.approx(found["direct_seconds_extrapolated"] / found["seconds"])
+
+
 def test_every_row_of_table_1_is_timed_and_listed(tmp_path, monkeypatch):
     measure = plain_loops.measure
     monkeypatch.setattr(plain_loops, "measure", lambda repeats: measure(repeats, rounds=30))

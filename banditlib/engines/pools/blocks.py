@@ -23,13 +23,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from banditlib.engines.pools.game import Game
 from banditlib.engines.pools.pool_regression import PoolRegression, forward
 from banditlib.engines.pools.stretches import Stretch
 from banditlib.engines.pools.trace import Trace
-from banditlib.intervals import Certificate, Enclosure
 from banditlib.policies.base import Policy
 from banditlib.problems import Pool
-from banditlib.view import View
 
 Array = np.ndarray
 
@@ -56,11 +55,9 @@ class Lane:
         norms: Array | None = None,
     ) -> None:
         points = problem.points
-        self.points, self.reward, self.contexts = points, problem.reward, contexts
-        self.policy, self.noise = policy, noise
+        self.game = Game(points, problem.reward, contexts, policy, noise)
         self.norms = np.sqrt(np.einsum("nd,nd->n", points, points)) if norms is None else norms
         self.rounds, self.M = contexts.shape
-        self.dim = points.shape[1]
         self.states: list[PoolRegression] = []
         self.arms, self.levels = np.zeros((2, self.rounds), np.uint8)
         self.k = 0  # rounds played
@@ -76,8 +73,8 @@ class Lane:
         by a clock, so that a run is the same every time.
         """
         size, patience = 128, opening
-        fixed = 30.0 * (self.dim / 512) ** 3 + 2.0  # of a stretch, in milliseconds
-        if not self.policy.certifies:
+        fixed = 20.0 * (self.game.dim / 512) ** 3 + 2.0  # of a stretch, in milliseconds
+        if not self.game.policy.certifies:
             patience = self.rounds  # no rule on intervals: Gram blocks to the end
         while self.k < self.rounds:
             if patience > 0:
@@ -113,12 +110,12 @@ class Lane:
         size = min(size, self.rounds - self.k)
         states, M = self._states(self.k + size), self.M
         k = np.arange(self.k + 1, self.k + size + 1)
-        which = self.contexts[self.k : self.k + size].ravel()
-        X = self.points[which]
+        which = self.game.contexts[self.k : self.k + size].ravel()
+        X = self.game.points[which]
         V = [X @ state.inverse for state in states]
         prior_mean = np.stack([X @ state.theta for state in states])
         prior_var = np.stack([_first(s, X, v, which) for s, v in zip(states, V, strict=True)])
-        reward = self._rewards(np.repeat(k - 1, M), which)
+        reward = self.game.rewards(np.repeat(k - 1, M), which)
         arm, level = self._by_round(k, prior_mean, prior_var)
         known = 1  # the first decision needs no guess
         while True:
@@ -146,15 +143,7 @@ class Lane:
 
     def stretch(self, size: int) -> Stretch:
         """Prove as many of the next ``size`` rounds as possible and play those."""
-        start = self.k
-        stretch = Stretch(
-            self._states(start + size),
-            self.contexts[start : start + size],
-            np.arange(start + 1, start + size + 1),
-            lambda at, which: self._rewards(start + at, which),
-            self._certify,
-            self._choose,
-        )
+        stretch = Stretch(self.game, self._states(self.k + size), self.k, size)
         arm, level, whole = stretch.settle()
         stretch.commit(arm, level, whole)
         self._enter(arm, level)
@@ -165,17 +154,11 @@ class Lane:
 
     def _states(self, k: int) -> list[PoolRegression]:
         """The levels that rounds up to k can consult."""
-        top = self.policy.levels(self.dim, k)
+        policy, points = self.game.policy, self.game.points
+        top = policy.levels(self.game.dim, k)
         while len(self.states) < top:
-            self.states.append(
-                PoolRegression(self.points, self.norms, float(self.policy.regulariser))
-            )
+            self.states.append(PoolRegression(points, self.norms, float(policy.regulariser)))
         return self.states[:top]
-
-    def _rewards(self, at: Array, which: Array) -> Array:
-        """Rewards of pool points ``which`` in rounds ``at`` (from 0)."""
-        r = self.reward[which]
-        return r if self.noise is None else r + self.noise[at]
 
     def _enter(self, arm: Array, level: Array) -> None:
         end = self.k + len(arm)
@@ -184,20 +167,8 @@ class Lane:
 
     def _by_round(self, k: Array, mean: Array, var: Array) -> tuple[Array, Array]:
         """The policy on values (levels, rounds × arms)."""
-        shape = (len(mean), k.size, self.M)
-        mean, var = mean.reshape(shape), var.reshape(shape)
-        return self._choose(k, mean.transpose(1, 0, 2), var.transpose(1, 0, 2))
-
-    def _choose(self, k: Array, mean: Array, var: Array) -> tuple[Array, Array]:
-        """The policy on values (rounds, levels, arms)."""
-        if not self.policy.layered:
-            mean, var = mean[:, 0], var[:, 0]
-        arm, level = self.policy.choose(k, View(mean, np.maximum(var, 0.0), self.dim))
-        return np.array(arm), np.array(level)
-
-    def _certify(self, k: Array, box: Enclosure) -> Certificate:
-        """The policy on enclosures."""
-        return self.policy.certify(k, box, self.dim)
+        mean, var = (values.reshape(len(mean), k.size, self.M) for values in (mean, var))
+        return self.game.choose(k, mean.transpose(0, 2, 1), var.transpose(0, 2, 1))
 
 
 def _first(state: PoolRegression, X: Array, V: Array, which: Array) -> Array:

@@ -62,18 +62,23 @@ class PoolRegression:
             error = np.abs(old - self.inverse).max() / np.abs(self.inverse).max()
             self.drift = max(self.drift, float(error))
 
-    def grow(self, A: Array, gain: Array, rho: float, count: int) -> None:
-        r"""Learn ``count`` rounds at once: A the sum of x xᵀ, at most ρU, and gain that of r x."""
+    def grow(
+        self, A: Array, gain: Array, rho: float, count: int, inverse: Array | None = None
+    ) -> None:
+        r"""Learn ``count`` rounds at once: A the sum of x xᵀ, at most ρU, and gain that of r x.
+
+        ``inverse`` is that of U + A, if it is known already.
+        """
         self.narrow /= np.sqrt(1.0 + rho)
         self.U += A
         self.b += gain
         self.learnt += count
-        self.renew()
+        self.renew(inverse)
 
-    def renew(self) -> None:
+    def renew(self, inverse: Array | None = None) -> None:
         """Compute inverse and estimate afresh from U and b."""
         self.absorb()
-        self.inverse = spd_inverse(self.U)
+        self.inverse = spd_inverse(self.U) if inverse is None else inverse
         self.theta = self.inverse @ self.b
         self.folded = 0
         self._table, self._asked = None, False
@@ -96,10 +101,17 @@ class PoolRegression:
 
     def measure(self, which: Array) -> None:
         """Exact widths of the pool points ``which`` in the present state."""
-        for part in np.array_split(which, max(1, which.size // 4096)):
-            x = self.points[part]
-            var = np.einsum("nd,nd->n", x @ self.inverse, x)
-            self.wide[part] = self.narrow[part] = np.sqrt(np.maximum(var, 0.0))
+        self.wide[which] = self.narrow[which] = widths(self.points, which, self.inverse)
+
+
+def widths(points: Array, which: Array, inverse: Array) -> Array:
+    """Widths of the points ``which`` under an inverse of U."""
+    found = np.empty(which.size)
+    for part in np.array_split(np.arange(which.size), max(1, which.size // 4096)):
+        x = points[which[part]]
+        var = np.einsum("nd,nd->n", x @ inverse, x)
+        found[part] = np.sqrt(np.maximum(var, 0.0))
+    return found
 
 
 def growth(state: PoolRegression, A: Array, last: float | None = None) -> float:

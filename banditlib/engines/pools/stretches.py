@@ -14,12 +14,17 @@ before went as a guess says: :math:`U_k=U_0+\sum_{i<k}x_ix_i^\top`, :math:`w_k(x
 the square of the norm in :math:`U_0^{-1}`: the mean is :math:`x^\top(\theta_0+U_0^{-1}g_k)` up to
 :math:`\frac{\rho}{1+\rho}w_0(x)\|g_k\|_{U_0^{-1}}`.
 
-*Series.* With :math:`z=U_0^{-1/2}x` and :math:`U_k=U_0^{1/2}(I+B)U_0^{1/2}`,
-:math:`(I+B)^{-1}-\sum_{j\le J}(-B)^j=(-B)^{J+1}(I+B)^{-1}`. So :math:`w_k^2` differs from
-:math:`\sum_{j\le J}(-1)^jz^\top B^jz` by :math:`(-1)^{J+1}` times something between
-:math:`\frac{1}{1+\rho}z^\top B^{J+1}z` and :math:`z^\top B^{J+1}z`, and the mean is
+*Series.* With :math:`z=U_0^{-1/2}x`, :math:`U_k=U_0^{1/2}(I+B)U_0^{1/2}` and the moments
+:math:`m_j=z^\top B^jz`, :math:`(I+B)^{-1}-\sum_{j<J}(-B)^j=(-B)^J(I+B)^{-1}`. So :math:`w_k^2`
+differs from :math:`\sum_{j<J}(-1)^jm_j` by :math:`(-1)^Jz^\top B^J(I+B)^{-1}z`. The product is at
+least :math:`m_J/(1+\rho)`, at most :math:`m_J-m_{J+1}/(1+\rho)`, and by Cauchy-Schwarz at least
+:math:`m_J^2/(m_J+m_{J+1})`, which knows the growth in the direction of x. The mean is
 :math:`x^\top\theta_0+\sum_{j\le J}(-1)^j(B^jz)^\top U_0^{-1/2}g_k` up to
-:math:`\rho\|B^Jz\|\|g_k\|_{U_0^{-1}}`.
+:math:`\|B^{J+1}z\|\|g_k\|_{U_0^{-1}}`, where :math:`\|B^{J+1}z\|^2=m_{2J+2}\le\rho^2m_{2J}`.
+
+*Both ends.* Widths only shrink, so :math:`w_k` lies between the widths in the states before and
+after the stretch; those after it cost one inverse. They are much closer to each other than
+:math:`\rho` says, which is the growth in the worst direction.
 
 *Another guess.* Learning :math:`x_1,x_2,\dots` more takes :math:`w^2(x)` to no less than
 :math:`w^2(x)-\sum(x^\top U^{-1}x_i)^2\ge w^2(x)(1-\sum w^2(x_i))`; learning less is the converse.
@@ -27,84 +32,77 @@ the square of the norm in :math:`U_0^{-1}`: the mean is :math:`x^\top(\theta_0+U
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from banditlib.engines.pools.pool_regression import PoolRegression, growth
+from banditlib.engines.pools.game import Game
+from banditlib.engines.pools.pool_regression import PoolRegression, growth, spd_inverse, widths
 from banditlib.intervals import Certificate, Enclosure
 
 Array = np.ndarray
 
 EXACT = 1e-12
 """An enclosure narrower than this is a value."""
-LAST = 24
-"""Order of the series after which nothing more is to be gained."""
+STALE = 1e-3
+"""Widths after a stretch that another guess may have shrunk by more are measured again."""
+LAST = 48
+"""Number of moments after which nothing more is to be gained."""
+ROUNDING = 1e-13
+"""Error of a sum of moments in proportion to their sizes; they grow without bound if ρ > 1."""
+MOMENTS = {False: (1, 4, 16, LAST), True: (2, 6, 16, LAST)}
+"""How many moments of the series are tried, one after the other, for widths and for scores."""
 
 
 class GuessedUpdate:
     r"""What one level learns in a stretch under the guess, and how far that can move it.
 
-    The stretch is cut into parts, and parts into groups. Every part has its own
-    :math:`A=\sum x_ix_i^\top`, every group its :math:`\sum x_ie_i`; a guess that changes in a few
-    rounds changes few of them.
-
     Attributes
     ----------
     played : (b,) local index of the point learnt in each round, -1 where nothing is learnt
     residual : (b,) e, 0 where nothing is learnt
-    cut, edge : positions at which parts and groups begin, and the end
-    A : (parts, d, d);  sums : (groups, d);  g : (groups + 1, d) their running sum
-    rho : number with :math:`\sum A\preceq\rho U_0`
+    A : (d, d) the sum of x xᵀ over the stretch;  rho : number with :math:`A\preceq\rho U_0`
+    edge : positions that cut the stretch into groups, the first and the last included
+    sums, g : (groups, d) sum of e x in each group, and (groups + 1, d) their running sum
     far : (b,) bound on :math:`\|g_k\|_{U_0^{-1}}` before each round
     theta, group, step : before each round, ``theta[group]`` is :math:`\theta_0+U_0^{-1}g` at the
         nearest edge, and ``step`` bounds the norm of what was learnt in between
-    low, high : (b, M) ends of widths that were refined
+    low, high : (M, b) ends of widths that were refined
+    end : inverse after the stretch, if it was asked for
+    least : (n,) lower ends of the widths of the n points here after the stretch
+    ended, exact : (n,) whether ``least`` was measured, and whether under this very guess
+    rows : positions that learn, each one's place among distinct points, and those (see ``_rows``)
     """
 
-    def __init__(self, played: Array, residual: Array, dim: int, arms: int) -> None:
+    def __init__(self, played: Array, residual: Array, shape: tuple[int, int, int]) -> None:
+        dim, arms, points = shape
         size, learns = len(played), int((played >= 0).sum())
-        parts = min(8, max(1, learns // 1024))
-        self.groups = int(np.clip(learns // (8 * parts), 1, 32))  # of each part
+        groups = int(np.clip(learns // 32, 1, 256))
         self.played, self.residual = played, residual
-        self.cut = np.linspace(0, size, parts + 1).astype(np.int64)
-        marks = np.linspace(0, parts, parts * self.groups + 1)
-        self.edge = np.interp(marks, np.arange(parts + 1), self.cut).astype(np.int64)
-        self.A, self.sums = np.zeros((parts, dim, dim)), np.zeros((parts * self.groups, dim))
-        self.rows: list[tuple[Array, Array, Array] | None] = [None] * parts
+        self.edge = np.linspace(0, size, groups + 1).astype(np.int64)
+        self.A, self.sums = np.zeros((dim, dim)), np.zeros((groups, dim))
         self.rho = 0.0
         self.g = self.theta = self.sums
         self.far = self.step = residual
         self.group = played
-        self.low, self.high = np.zeros((size, arms)), np.full((size, arms), np.inf)
-        self._before: Array | None = None
+        self.low, self.high = np.zeros((arms, size)), np.full((arms, size), np.inf)
+        self.end: Array | None = None
+        self.least = np.zeros(points)
+        self.ended, self.exact = np.zeros((2, points), bool)
+        self.rows: tuple[Array, Array, Array] | None = None
 
     @classmethod
     def changed(cls, last: GuessedUpdate, played: Array, residual: Array) -> GuessedUpdate:
         """The same stretch under another guess, before any sums are updated."""
         new = cls.__new__(cls)
         new.__dict__.update(last.__dict__)
-        new.played, new.residual, new._before = played, residual, None
-        new.A, new.sums, new.rows = last.A.copy(), last.sums.copy(), list(last.rows)
+        new.played, new.residual, new.rows, new.end = played, residual, None, None
+        new.exact = np.zeros_like(last.exact)
         return new
-
-    def parts_of(self, at: Array) -> Array:
-        """Part of each position."""
-        return np.searchsorted(self.cut, at, side="right") - 1
 
     def groups_of(self, at: Array) -> Array:
         """Group of each position."""
         return np.searchsorted(self.edge, at, side="right") - 1
-
-    def within(self, j: int) -> slice:
-        """Groups of part ``j``."""
-        return slice(j * self.groups, (j + 1) * self.groups)
-
-    def before(self, j: int) -> Array:
-        """Sum of A over the parts before part ``j``."""
-        if self._before is None:
-            self._before = np.cumsum(self.A, axis=0) - self.A
-        return self._before[j]
 
 
 class Stretch:
@@ -112,35 +110,25 @@ class Stretch:
 
     Parameters
     ----------
+    game : contexts, rewards and policy
     states : the levels that these rounds can consult
-    contexts : (b, M) the arms shown, as indices into the pool
-    k : (b,) round numbers
-    rewards : ``rewards(positions, points)`` for points played there
-    certify : the policy on enclosures
-    choose : the policy on values, ``choose(k, mean, var)`` with axes (rounds, levels, arms)
+    start, size : rounds played before, and how many to look at
     """
 
-    def __init__(
-        self,
-        states: list[PoolRegression],
-        contexts: Array,
-        k: Array,
-        rewards: Callable[[Array, Array], Array],
-        certify: Callable[[Array, Enclosure], Certificate],
-        choose: Callable[[Array, Array, Array], tuple[Array, Array]],
-    ) -> None:
-        self.states, self.k = states, k
-        self.rewards, self.certify, self.choose = rewards, certify, choose
-        self.points = states[0].points
-        self.size, self.M, self.dim = *contexts.shape, self.points.shape[1]
+    def __init__(self, game: Game, states: list[PoolRegression], start: int, size: int) -> None:
+        self.game, self.states, self.start, self.size = game, states, start, size
+        self.points, self.dim = game.points, game.dim
+        self.k = np.arange(start + 1, start + size + 1)
+        shown = game.contexts[start : start + size].T
+        self.M = len(shown)
         for state in states:
             state.absorb()
-        self.here, place = distinct(contexts.ravel(), len(self.points))
-        self.local = place.reshape(contexts.shape)
+        self.here, place = distinct(shown.ravel(), len(self.points))
+        self.local = place.reshape(shown.shape)  # (M, b)
         self.mean = np.stack([state.means(self.here) for state in states])  # (S, points here)
         self.updates: list[GuessedUpdate | None] = [None] * len(states)
         self.cost = dict.fromkeys(("pass", "certified", "doubtful", "refined", "measured"), 0)
-        self.cost["exact"] = 0
+        self.cost["exact"] = self.cost["ended"] = 0
         self.work = 0.0  # milliseconds spent on doubtful rounds, estimated from sizes
 
     def settle(self, passes: int = 8) -> tuple[Array, Array, bool]:
@@ -172,17 +160,18 @@ class Stretch:
                 continue
             update = self.updates[i]
             if whole and update is not None:
-                A, rho = update.A.sum(axis=0), update.rho
-                gain = update.g[-1] + A @ state.theta  # Σ x r: residual plus what was expected
+                gain = update.g[-1] + update.A @ state.theta  # residuals, and what was expected
+                state.grow(update.A, gain, update.rho, at.size, update.end)
+                state.narrow[self.here] = np.maximum(state.narrow[self.here], update.least)
+                state.wide[self.here[update.exact]] = update.least[update.exact]
             else:
-                point = self.here[self.local[at, arm[at]]]
+                point = self.here[self.local[arm[at], at]]
                 which, slot = np.unique(point, return_inverse=True)
                 rows = self.points[which]
-                gain = np.bincount(slot, self.rewards(at, point)) @ rows
+                gain = np.bincount(slot, self.game.rewards(self.start + at, point)) @ rows
                 rows = rows * np.sqrt(np.bincount(slot))[:, None]
                 A = rows.T @ rows
-                rho = growth(state, A)
-            state.grow(A, gain, rho, at.size)
+                state.grow(A, gain, growth(state, A), at.size)
 
     # -- guess -------------------------------------------------------------------------------
 
@@ -190,8 +179,10 @@ class Stretch:
         """Exact first widths where they are in doubt and only enclosed; True for those rounds."""
         found = np.zeros(todo.size, bool)
         for i, state in enumerate(self.states):
-            row, arm = np.nonzero(seen.unclear & (seen.doubt == i + 1)[:, None])
-            point = self.here[self.local[todo[row], arm]]
+            rows = np.flatnonzero(seen.doubt == i + 1)
+            arm, row = np.nonzero(seen.unclear[:, rows])
+            row = rows[row]
+            point = self.here[self.local[arm, todo[row]]]
             stale = state.narrow[point] < state.wide[point]
             if stale.any():
                 which = distinct(point[stale], len(self.points))[0]
@@ -204,10 +195,11 @@ class Stretch:
         """Decisions with the state at the start, whose widths are measured where they matter."""
         todo = np.arange(self.size)
         while todo.size:
-            todo = todo[self._measure(todo, self.certify(self.k[todo], self._box(todo)))]
+            todo = todo[self._measure(todo, self.game.certify(self.k[todo], self._box(todo)))]
         width = [0.5 * (s.wide[self.here] + s.narrow[self.here]) for s in self.states]
-        mean, var = self.mean[:, self.local], np.stack(width)[:, self.local] ** 2
-        return self.choose(self.k, mean.transpose(1, 0, 2), var.transpose(1, 0, 2))
+        return self.game.choose(
+            self.k, self.mean[:, self.local], np.stack(width)[:, self.local] ** 2
+        )
 
     # -- updates -----------------------------------------------------------------------------
 
@@ -217,63 +209,51 @@ class Stretch:
         if at.size == 0:
             return None
         played = np.full(self.size, -1)
-        played[at] = self.local[at, arm[at]]
+        played[at] = self.local[arm[at], at]
         if last is not None and np.array_equal(played, last.played):
             return last
         residual = np.zeros(self.size)
         expected = self.mean[i][played[at]]
-        residual[at] = self.rewards(at, self.here[played[at]]) - expected
+        residual[at] = self.game.rewards(self.start + at, self.here[played[at]]) - expected
         if last is None:
-            update = GuessedUpdate(played, residual, self.dim, self.M)
-            for j in range(len(update.A)):
-                self._sum(update, j)
+            update = GuessedUpdate(played, residual, (self.dim, self.M, self.here.size))
+            at, slot, rows = self._rows(update)
+            weighted = rows * np.sqrt(np.bincount(slot))[:, None]
+            update.A = weighted.T @ weighted
+            update.sums = self._sums(update, at, played[at], residual[at])
         else:
             update = GuessedUpdate.changed(last, played, residual)
             other = np.flatnonzero(played != last.played)
             self._widen(state, update, last, other)
-            part = update.parts_of(other)
-            for j in np.unique(part):
-                update.rows[j] = None
-                self._amend(update, j, last, other[part == j], -1.0)
-                self._amend(update, j, update, other[part == j], 1.0)
-        update.rho = growth(state, update.A.sum(axis=0), None if last is None else last.rho)
+            self._amend(update, last, other)
+        update.rho = growth(state, update.A, None if last is None else last.rho)
         self._bound(state, update)
         return update
 
-    def _collect(self, update: GuessedUpdate, j: int) -> tuple[Array, Array, Array]:
-        """Positions that learn in part j, each one's place among distinct points, and those."""
-        found = update.rows[j]
-        if found is None:
-            played = update.played[update.cut[j] : update.cut[j + 1]]
-            at = np.flatnonzero(played >= 0)
-            which, slot = distinct(played[at], len(self.here))
-            found = update.rows[j] = (at + update.cut[j], slot, self.points[self.here[which]])
-        return found
+    def _rows(self, update: GuessedUpdate) -> tuple[Array, Array, Array]:
+        """Positions that learn, each one's place among distinct points, and those."""
+        if update.rows is None:
+            at = np.flatnonzero(update.played >= 0)
+            which, slot = distinct(update.played[at], len(self.here))
+            update.rows = (at, slot, self.points[self.here[which]])
+        return update.rows
 
-    def _sum(self, update: GuessedUpdate, j: int) -> None:
-        """Fill in A and the sums of part j."""
-        at, slot, rows = self._collect(update, j)
-        if at.size == 0:
-            return
-        count = np.bincount(slot)
-        weighted = rows if count.max() == 1 else rows * np.sqrt(count)[:, None]
-        update.A[j] = weighted.T @ weighted
-        key = (update.groups_of(at) - j * update.groups) * len(rows) + slot
-        weight = np.bincount(key, update.residual[at], minlength=update.groups * len(rows))
-        update.sums[update.within(j)] = weight.reshape(update.groups, len(rows)) @ rows
+    def _sums(self, update: GuessedUpdate, at: Array, played: Array, weight: Array) -> Array:
+        """Sums by group (groups, d) of points ``played`` at positions ``at`` with weights."""
+        from scipy.sparse import csr_array
 
-    def _amend(
-        self, update: GuessedUpdate, j: int, guess: GuessedUpdate, at: Array, sign: float
-    ) -> None:
-        """Add to part j, or take away, what ``guess`` learns at positions ``at``."""
-        at = at[guess.played[at] >= 0]
-        if at.size:
-            rows = self.points[self.here[guess.played[at]]]
-            update.A[j] += sign * (rows.T @ rows)
-            weight = np.zeros((update.groups, at.size))
-            group = update.groups_of(at) - j * update.groups
-            weight[group, np.arange(at.size)] = guess.residual[at]
-            update.sums[update.within(j)] += sign * (weight @ rows)
+        shape = (len(update.edge) - 1, len(self.points))
+        return csr_array((weight, (update.groups_of(at), self.here[played])), shape) @ self.points
+
+    def _amend(self, update: GuessedUpdate, last: GuessedUpdate, at: Array) -> None:
+        """Put what is learnt now at positions ``at`` in place of what ``last`` learnt there."""
+        played = np.concatenate([last.played[at], update.played[at]])
+        residual = np.concatenate([-last.residual[at], update.residual[at]])
+        learns, sign = played >= 0, np.repeat([-1.0, 1.0], at.size)
+        played, rows = played[learns], self.points[self.here[played[learns]]]
+        update.A = last.A + (rows * sign[learns][:, None]).T @ rows
+        more = self._sums(update, np.tile(at, 2)[learns], played, residual[learns])
+        update.sums = last.sums + more
 
     def _widen(
         self, state: PoolRegression, update: GuessedUpdate, last: GuessedUpdate, other: Array
@@ -283,9 +263,12 @@ class Stretch:
         for row, played in enumerate((update.played[other], last.played[other])):
             change[row, other] = np.where(played < 0, 0.0, state.wide[self.here[played]] ** 2)
         more, less = np.cumsum(change, axis=1) - change
-        update.low = last.low * np.sqrt(np.maximum(1.0 - more, 0.0))[:, None]
+        update.low = last.low * np.sqrt(np.maximum(1.0 - more, 0.0))
         with np.errstate(over="ignore"):  # an infinite bound is a bound
-            update.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))[:, None]
+            update.high = last.high / np.sqrt(np.maximum(1.0 - less, 1e-300))
+        gone = float(change[0].sum())
+        update.least = last.least * np.sqrt(max(1.0 - gone, 0.0))
+        update.ended = last.ended & (gone < STALE)
 
     def _bound(self, state: PoolRegression, update: GuessedUpdate) -> None:
         """How far the estimate can move: norms at edges, bridged by the triangle inequality."""
@@ -308,175 +291,223 @@ class Stretch:
         """Decisions from round ``known`` on under the guess, and the first that stays open."""
         arm, level = np.zeros(self.size, np.int64), np.zeros(self.size, np.int64)
         todo = np.arange(known, self.size)
-        seen = self.certify(self.k[todo], self._box(todo))
+        box = self._box(todo)
+        seen = self.game.certify(self.k[todo], box)
         arm[todo], level[todo] = seen.arm, seen.level
         hard = np.flatnonzero(seen.doubt)
         self.cost["certified"] += todo.size - hard.size
         self.cost["doubtful"] += hard.size
-        seen, todo = Certificate(*(part[hard] for part in seen)), todo[hard]
-        self._measure(todo, seen)
-        box = self._box(todo)
-        for i in range(len(self.states)):
-            self._nearby(i, todo, np.flatnonzero((seen.doubt == i + 1) & seen.score), box)
-        seen = self.certify(self.k[todo], box)
-        self.cost["refined"] += int((seen.doubt > 0).sum())
-        order = np.full((todo.size, len(self.states)), -1)
+        box = picked(box, hard)
+        for sharper in (self._nearby, self._at_start, self._at_end):  # from cheap to dear
+            seen, todo = picked(seen, hard), todo[hard]
+            sharper(todo, seen, box)
+            seen = self.game.certify(self.k[todo], box)
+            arm[todo], level[todo] = seen.arm, seen.level
+            hard = np.flatnonzero(seen.doubt)
+            box = picked(box, hard)
+        seen, todo = picked(seen, hard), todo[hard]
+        self.cost["refined"] += todo.size
+        order, limit = np.zeros((len(self.states), todo.size), np.int64), self.size
         while True:
             arm[todo], level[todo] = seen.arm, seen.level
-            again = seen.doubt > 0
-            if not again.any():
-                return arm, level, self.size
-            todo, order = todo[again], order[again]
-            box = Enclosure(*(ends[again] for ends in box))
-            seen = Certificate(*(part[again] for part in seen))
-            if (order[np.arange(todo.size), seen.doubt - 1] >= LAST).any():
-                break
+            again = np.flatnonzero(seen.doubt)
+            last = order[seen.doubt[again] - 1, again] >= LAST
+            if last.any():
+                stuck = again[last]
+                limit = min(limit, self._exactly(todo[stuck], picked(box, stuck), arm, level))
+                again = again[~last]
+            if again.size == 0:
+                return arm, level, limit
+            todo, order, box, seen = (
+                todo[again],
+                order[:, again],
+                picked(box, again),
+                picked(seen, again),
+            )
             for i in range(len(self.states)):
-                self._sharpen(i, todo, seen, order, box)
-            seen = self.certify(self.k[todo], box)
-        return self._exactly(todo, box, arm, level)
+                for score in (False, True):
+                    self._sharpen(i, score, todo, seen, order, box)
+            seen = self.game.certify(self.k[todo], box)
 
     def _sharpen(
-        self, i: int, todo: Array, seen: Certificate, order: Array, box: Enclosure
+        self, i: int, score: bool, todo: Array, seen: Certificate, order: Array, box: Enclosure
     ) -> None:
-        """The next order of the series for rounds that level i keeps in doubt."""
-        rows = np.flatnonzero(seen.doubt == i + 1)
+        """More moments for rounds that level i keeps in doubt, by their scores or by widths."""
+        rows = np.flatnonzero((seen.doubt == i + 1) & (seen.score == score))
         if rows.size == 0:
             return
-        if self.updates[i] is None:  # nothing moves here: the values are exact already
-            order[rows, i] = LAST
-            return
-        first = 2 if seen.score[rows].all() else 0
-        order[rows, i] = {-1: first, 0: 2, 2: 8}.get(int(order[rows, i].max()), LAST)
-        self._refine(i, int(order[rows[0], i]), todo, rows, seen.unclear, box)
+        done = LAST if self.updates[i] is None else int(order[i, rows].max())
+        order[i, rows] = next((n for n in MOMENTS[score] if n > done), LAST)
+        self._refine(i, int(order[i, rows[0]]), todo, rows, seen.unclear, box, score)
 
-    def _exactly(
-        self, todo: Array, box: Enclosure, arm: Array, level: Array
-    ) -> tuple[Array, Array, int]:
-        """Leave what intervals cannot tell apart (ties, thresholds met) to the policy itself."""
-        everything = np.ones((todo.size, self.M), bool)
+    def _exactly(self, todo: Array, box: Enclosure, arm: Array, level: Array) -> int:
+        """Leave to the policy itself what intervals cannot tell apart: ties, thresholds met.
+
+        Returns the first round that stays open even so.
+        """
+        everything = np.ones((self.M, todo.size), bool)
         for i in range(len(self.states)):
-            self._refine(i, LAST, todo, np.arange(todo.size), everything, box)
+            self._refine(i, LAST, todo, np.arange(todo.size), everything, box, True)
         self.cost["exact"] += todo.size
         mean = 0.5 * (box.mean_low + box.mean_high)
         width = 0.5 * (box.width_low + box.width_high)
-        arm[todo], level[todo] = self.choose(self.k[todo], mean, width * width)
+        arm[todo], level[todo] = self.game.choose(self.k[todo], mean, width * width)
         loose = np.maximum(box.mean_high - box.mean_low, box.width_high - box.width_low)
-        still = todo[loose.reshape(todo.size, -1).max(-1) > EXACT]
-        return arm, level, int(still.min()) if still.size else self.size
+        still = todo[loose.max(axis=(0, 1)) > EXACT]
+        return int(still.min()) if still.size else self.size
 
     def _box(self, todo: Array) -> Enclosure:
         """First enclosures of rounds ``todo``, sharpened by what was refined before."""
-        shape = (todo.size, len(self.states), self.M)
-        box = Enclosure(*(np.empty(shape) for _ in range(4)))
-        point = self.local[todo]
+        box = Enclosure(*np.empty((4, len(self.states), self.M, todo.size)))
+        point = self.local[:, todo]
         for i, (state, update) in enumerate(zip(self.states, self.updates, strict=True)):
-            m, wide = self.mean[i][point], state.wide[self.here][point]
-            narrow, slack = state.narrow[self.here][point], np.zeros_like(wide)
+            m, wide = self.mean[i].take(point), state.wide[self.here].take(point)
+            narrow, slack = state.narrow[self.here].take(point), 0.0
             if update is not None:
-                slack = wide * update.far[todo][:, None]
-                narrow = np.maximum(narrow / np.sqrt(1.0 + update.rho), update.low[todo])
-                wide = np.minimum(wide, update.high[todo])
-            box.mean_low[:, i], box.mean_high[:, i] = m - slack, m + slack
-            box.width_low[:, i], box.width_high[:, i] = narrow, wide
+                slack = wide * update.far[todo]
+                narrow = np.maximum(narrow / np.sqrt(1.0 + update.rho), update.low[:, todo])
+                np.maximum(narrow, update.least.take(point), out=narrow)
+                wide = np.minimum(wide, update.high[:, todo])
+            np.subtract(m, slack, out=box.mean_low[i])
+            np.add(m, slack, out=box.mean_high[i])
+            box.width_low[i], box.width_high[i] = narrow, wide
         return box
 
-    def _nearby(self, i: int, todo: Array, rows: Array, box: Enclosure) -> None:
+    def _nearby(self, todo: Array, seen: Certificate, box: Enclosure) -> None:
         """Means from the nearest estimate of first order, one inner product each."""
-        update = self.updates[i]
-        if update is None or rows.size == 0:
-            return
-        r = todo[rows]
-        x = self.points[self.here[self.local[r]]]
-        m = np.einsum("rmd,rd->rm", x, update.theta[update.group[r]])
-        self.work += r.size * 4e-3
-        error = update.far[r] * update.rho / (1.0 + update.rho) + update.step[r]
-        slack = self.states[i].wide[self.here][self.local[r]] * error[:, None] + 1e-12
-        box.mean_low[rows, i] = np.maximum(box.mean_low[rows, i], m - slack)
-        box.mean_high[rows, i] = np.minimum(box.mean_high[rows, i], m + slack)
+        for i, (state, update) in enumerate(zip(self.states, self.updates, strict=True)):
+            rows = np.flatnonzero((seen.doubt == i + 1) & seen.score)
+            if update is None or rows.size == 0:
+                continue
+            r = todo[rows]
+            which = self.here[self.local[:, r]]
+            m = np.einsum("mrd,rd->mr", self.points[which], update.theta[update.group[r]])
+            self.work += r.size * 4e-3
+            error = update.far[r] * update.rho / (1.0 + update.rho) + update.step[r]
+            slack = state.wide[which] * error + 1e-12
+            box.mean_low[i][:, rows] = np.maximum(box.mean_low[i][:, rows], m - slack)
+            box.mean_high[i][:, rows] = np.minimum(box.mean_high[i][:, rows], m + slack)
+
+    def _at_start(self, todo: Array, seen: Certificate, box: Enclosure) -> None:
+        """Exact widths before the stretch."""
+        if self._measure(todo, seen).any():
+            self._tighten(todo, box)
+
+    def _at_end(self, todo: Array, seen: Certificate, box: Enclosure) -> None:
+        """Exact widths after the stretch; too few points do not earn an inverse."""
+        for i, (state, update) in enumerate(zip(self.states, self.updates, strict=True)):
+            rows = np.flatnonzero(seen.doubt == i + 1)
+            if update is None or rows.size == 0:
+                continue
+            point = self.local[:, todo[rows]][seen.unclear[:, rows]]
+            which = distinct(point[~update.ended[point]], len(self.here))[0]
+            if which.size < self.dim // 8:
+                continue
+            if update.end is None:
+                update.end = spd_inverse(state.U + update.A)
+            update.least[which] = widths(self.points, self.here[which], update.end)
+            update.ended[which] = update.exact[which] = True
+            self.cost["ended"] += which.size
+        self._tighten(todo, box)
+
+    def _tighten(self, todo: Array, box: Enclosure) -> None:
+        """Cut enclosures to what is known by now without a series."""
+        new = self._box(todo)
+        for low, known in ((box.mean_low, new.mean_low), (box.width_low, new.width_low)):
+            np.maximum(low, known, out=low)
+        for high, known in ((box.mean_high, new.mean_high), (box.width_high, new.width_high)):
+            np.minimum(high, known, out=high)
 
     def _refine(
-        self, i: int, order: int, todo: Array, rows: Array, arms: Array, box: Enclosure
+        self,
+        i: int,
+        moments: int,
+        todo: Array,
+        rows: Array,
+        arms: Array,
+        box: Enclosure,
+        means: bool,
     ) -> None:
-        """Enclosures by the series up to ``order``, for ``arms`` (todo, M) of ``todo[rows]``."""
+        """Enclosures by the series, for ``arms`` (M, todo) of ``todo[rows]``; of means if asked."""
         update = self.updates[i]
-        if update is None:
+        if update is None:  # nothing moves here: the values are exact already
             return
-        part = update.parts_of(todo[rows])
-        for j in np.unique(part):
-            at, slot, known = self._collect(update, j)
-            mine = rows[part == j]
-            chunk = max(8, int(2e6) // max(1, len(known)))
-            for some in np.split(mine, np.arange(chunk, mine.size, chunk)):
-                which, arm = np.nonzero(arms[some])
-                r = todo[some]
-                C, E = counted_before(at, slot, update.residual, len(known), r)
-                if which.size > r.size:  # more than one arm of some round
-                    C, E = C[:, which], E[:, which]
-                r = r[which]
-                point = self.local[r, arm]
-                move, low, high, error = self._series(
-                    i, update, j, order, known, C, E, self.here[point]
-                )
-                m, slack, cell = (
-                    self.mean[i][point] + move,
-                    update.far[r] * error,
-                    (some[which], i, arm),
-                )
+        at, slot, known = self._rows(update)
+        chunk = max(8, int(2e6) // len(known))
+        for some in np.split(rows, np.arange(chunk, rows.size, chunk)):
+            which, arm = np.nonzero(arms[:, some].T)
+            r, cell = todo[some][which], (i, arm, some[which])
+            point = self.local[arm, r]
+            C = counted_before(at, slot, None, len(known), todo[some])[:, which]
+            E = None
+            if means:
+                E = counted_before(at, slot, update.residual, len(known), todo[some])[:, which]
+            move, low, high, error = self._series(
+                self.states[i].inverse, update.rho, moments, known, C, E, self.here[point]
+            )
+            if means:
+                m, slack = self.mean[i][point] + move, update.far[r] * error
                 box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
                 box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
-                box.width_low[cell] = np.maximum(box.width_low[cell], low)
-                box.width_high[cell] = np.minimum(box.width_high[cell], high)
-                update.low[r, arm], update.high[r, arm] = box.width_low[cell], box.width_high[cell]
+            box.width_low[cell] = np.maximum(box.width_low[cell], low)
+            box.width_high[cell] = np.minimum(box.width_high[cell], high)
+            update.low[arm, r], update.high[arm, r] = box.width_low[cell], box.width_high[cell]
 
     def _series(
         self,
-        i: int,
-        update: GuessedUpdate,
-        j: int,
-        order: int,
+        inverse: Array,
+        rho: float,
+        moments: int,
         rows: Array,
         C: Array,
-        E: Array,
+        E: Array | None,
         point: Array,
     ) -> tuple[Array, Array, Array, Array]:
         """Moves of means, ends of widths, and the factor of the means' error, for some columns.
 
-        Before the round of column n, part j has taught row p ``C[p, n]`` times with residuals that
-        add up to ``E[p, n]``.
+        Before the round of column n, row p was learnt ``C[p, n]`` times with residuals that add up
+        to ``E[p, n]``.
         """
-        state, rho, n = self.states[i], update.rho, point.size
-        before, g = update.before(j), update.g[j * update.groups]
-        X = self.points[point].T
-        q = state.inverse @ X
+        n = point.size
+        v = self.points[point].T
+        q = inverse @ v
+        even = total = high = size = np.einsum("dn,dn->n", v, q)
+        move, low = np.zeros((2, n))
         self._spend(self.dim, n)
-        move, low = np.zeros(n), np.zeros(n)
-        even = high = total = np.einsum("dn,dn->n", X, q)
-        for step in range(order + 1):
-            H, v = rows @ q, before @ q
-            self._spend(1.5 * len(C) + self.dim, n)
-            move += (-1) ** step * (g @ q + np.einsum("pn,pn->n", E, H))
+        for step in range(0, moments, 2):
+            H = rows @ q
+            self._spend(1.5 * len(C), n)
+            if E is not None:
+                move += (-1) ** (step // 2) * np.einsum("pn,pn->n", E, H)
             CH = C * H
-            odd = np.einsum("dn,dn->n", q, v) + np.einsum("pn,pn->n", CH, H)
-            high = np.minimum(high, total - odd / (1.0 + rho))
-            total = total - odd
-            low = np.maximum(low, total)
-            if step == order or even.max(initial=0.0) <= 1e-30:
+            odd = np.einsum("pn,pn->n", CH, H)
+            size = size + odd
+            low = np.maximum(low, total - even + share(even, odd) - ROUNDING * size)
+            high = np.minimum(high, total - odd / (1.0 + rho) + ROUNDING * size)
+            error = rho * np.sqrt(even)
+            if step + 1 == moments or even.max(initial=0.0) <= 1e-30:
                 break
-            v += rows.T @ CH
-            q = state.inverse @ v
+            v = rows.T @ CH
+            q = inverse @ v
             self._spend(len(C) + self.dim, n)
             even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
-            low = np.maximum(low, total + even / (1.0 + rho))
-            total = total + even
-            high = np.minimum(high, total)
+            size = size + even
+            high = np.minimum(high, total - share(odd, even) + ROUNDING * size)
+            total = total - odd + even
+            low = np.maximum(low, total - even + even / (1.0 + rho) - ROUNDING * size)
+            error = np.minimum(error, np.sqrt(even))
         high = np.sqrt(np.maximum(high, 0.0))
         low = np.minimum(np.sqrt(low), high)
-        return move, low, high, rho * np.sqrt(np.maximum(even, 0.0))
+        return move, low, high, error
 
     def _spend(self, n: float, m: int) -> None:
         """Note a product of n by d with d by m."""
         self.work += n * m * self.dim * 4e-8
+
+
+def picked(parts: Any, at: Array) -> Any:
+    """An enclosure or a certificate of some rounds only."""
+    return type(parts)(*(part[..., at] for part in parts))
 
 
 def distinct(index: Array, size: int) -> tuple[Array, Array]:
@@ -486,14 +517,16 @@ def distinct(index: Array, size: int) -> tuple[Array, Array]:
     return np.flatnonzero(mark), (np.cumsum(mark) - 1)[index]
 
 
-def counted_before(
-    at: Array, slot: Array, residual: Array, n: int, rounds: Array
-) -> tuple[Array, Array]:
-    """How often each of n points was learnt before each of ``rounds``, and its residual sums."""
+def counted_before(at: Array, slot: Array, weight: Array | None, n: int, rounds: Array) -> Array:
+    """How often each of n points was learnt before each of ``rounds``, or sums of its weights."""
     D = rounds.size
     late = np.searchsorted(rounds, at, side="right")
     use = late < D
     key = slot[use] * D + late[use]
-    C = np.bincount(key, minlength=n * D).reshape(n, D)
-    E = np.bincount(key, residual[at[use]], minlength=n * D).reshape(n, D)
-    return np.cumsum(C, axis=1, dtype=float), np.cumsum(E, axis=1)
+    found = np.bincount(key, None if weight is None else weight[at[use]], minlength=n * D)
+    return np.cumsum(found.reshape(n, D), axis=1, dtype=float)
+
+
+def share(a: Array, b: Array) -> Array:
+    """a²/(a + b) of numbers that are not negative, 0 where both vanish."""
+    return a * (a / np.maximum(a + b, 1e-300))

@@ -1,4 +1,4 @@
-"""Rows (d) to (f) of the bench: pools in 512 dimensions, against a direct loop.
+"""Rows (d) to (f) and (j) of the bench: pools in 512 dimensions, against a direct loop.
 
 The pool is the Asirra one at ζ = 0.01 where the features are at hand, else a synthetic stand-in of
 unit vectors in two clusters; the result says which.
@@ -7,6 +7,7 @@ unit vectors in two clusters; the result says which.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,44 @@ class Direct:
         return arms
 
 
+class DirectLevels:
+    """The baseline for SupLinUCB: U⁻¹ of each level by Sherman-Morrison, from where a lane is."""
+
+    def __init__(self, policy: bl.SupLinUCB, lane: Lane) -> None:
+        self.policy, self.game, self.k = policy, lane.game, lane.k
+        self.inverse = [state.inverse.copy() for state in lane.states]
+        self.theta = [state.theta.copy() for state in lane.states]
+
+    def play(self, rounds: int) -> np.ndarray:
+        """Arms shown first (0) or second (1) that are played in the next rounds."""
+        arms = np.zeros(rounds, np.int64)
+        for i in range(rounds):
+            pair = self.game.contexts[self.k % len(self.game.contexts)]
+            arms[i] = self._step(self.game.points[pair], self.game.reward[pair])
+            self.k += 1
+        return arms
+
+    def _step(self, X: np.ndarray, reward: np.ndarray) -> int:
+        policy, alive, l = self.policy, np.arange(len(X)), 1
+        while True:
+            if l > len(self.inverse):
+                self.inverse.append(np.eye(X.shape[1]) / policy.lam)
+                self.theta.append(np.zeros(X.shape[1]))
+            V = X[alive] @ self.inverse[l - 1]
+            width, mean = np.sqrt((V * X[alive]).sum(axis=1)), X[alive] @ self.theta[l - 1]
+            if width.max() >= 2.0**-l * (1 - TAU):
+                a = argmax(width)
+                v = V[a] / (1 + width[a] ** 2)
+                self.theta[l - 1] += v * (reward[alive[a]] - mean[a])
+                self.inverse[l - 1] -= np.outer(v, V[a])
+                return int(alive[a])
+            index = mean + policy.radius(l) * width
+            if self.k + 1 <= 4**l * X.shape[1]:
+                return int(alive[argmax(index)])
+            alive = alive[index.max() - index <= 2 * policy.radius(l) * 2.0**-l * (1 + TAU)]
+            l += 1
+
+
 def gram_blocks(seconds: float) -> dict[str, Any]:
     """(d) OFUL, every round learnt, Gram blocks only."""
     problem, policy = pool(), bl.OFUL(1.0, 1.0)
@@ -100,8 +139,42 @@ def whole_run(policy: bl.DSOFUL, seconds: float, rounds: int = ROUNDS) -> dict[s
     shown = problem.contexts(0, 0, rounds)
     learning = Direct(problem, bl.OFUL(policy.beta, policy.lam), shown)
     idle = Direct(problem, bl.DSOFUL(9.0, policy.beta, policy.lam), shown)
-    costs: list[tuple[float, float]] = []
     learning.play(20), idle.play(20)
+
+    def costs(lane: Lane) -> list[float]:
+        return [1.0 / rate(_slice(loop, 100)) for loop in (learning, idle)]
+
+    mine, learnt, found = _timed(problem, shown, policy, seconds, costs)
+    return _extrapolated(problem, mine, learnt, found @ [learnt, rounds - learnt], rounds)
+
+
+def whole_run_by_levels(
+    policy: bl.SupLinUCB, seconds: float, rounds: int = ROUNDS
+) -> dict[str, Any]:
+    """The same for SupLinUCB: each slice of the direct loop plays on from where the run is.
+
+    A slice stands for the whole run, which makes one ratio of each; they are spread over the run
+    evenly, for the loop's cost grows with the levels that a round goes through.
+    """
+    problem = pool()
+    shown = problem.contexts(0, 0, rounds)
+
+    def costs(lane: Lane) -> list[float]:
+        return [1.0 / rate(_slice(DirectLevels(policy, lane), 50))]
+
+    mine, learnt, found = _timed(problem, shown, policy, seconds, costs)
+    return _extrapolated(problem, mine, learnt, found[:, 0] * rounds, rounds)
+
+
+def _timed(
+    problem: bl.problems.Pool,
+    shown: np.ndarray,
+    policy: bl.Policy,
+    seconds: float,
+    costs: Callable[[Lane], list[float]],
+) -> tuple[float, int, np.ndarray]:
+    """Seconds of a run without its pauses, rounds learnt, and ``costs`` at each pause."""
+    found: list[list[float]] = []
     end, spent, repeats = time.perf_counter() + seconds, 0.0, 0
     while repeats == 0 or time.perf_counter() + 1.2 * spent / repeats < end:
         lane = Lane(problem, shown, policy)
@@ -112,31 +185,33 @@ def whole_run(policy: bl.DSOFUL, seconds: float, rounds: int = ROUNDS) -> dict[s
             nonlocal pause, nxt
             if lane.k < nxt:
                 return
-            nxt = lane.k + rounds // 20
+            nxt = lane.k + len(shown) // 20
             began = clock()
-            slices = [1.0 / rate(_slice(loop, 100)) for loop in (learning, idle)]
-            costs.append((slices[0], slices[1]))
+            found.append(costs(lane))
             pause += clock() - began
 
         trace = lane.run(report=between)
         spent += clock() - start - pause
         repeats += 1
-    learnt = int((trace.levels > 0).sum())
-    mine = spent / repeats
-    per = np.array(costs)
-    whole = per @ np.array([learnt, rounds - learnt], dtype=float)
+    return spent / repeats, int((trace.levels > 0).sum()), np.array(found)
+
+
+def _extrapolated(
+    problem: bl.problems.Pool, mine: float, learnt: int, whole: np.ndarray, rounds: int
+) -> dict[str, Any]:
+    """The row: a run took ``mine``, each slice says that the loop would take ``whole``."""
     return summary(whole / mine) | {
         "contender": rounds / mine,
         "baseline": rounds / float(np.median(whole)),
         "seconds": mine,
         "direct_seconds_extrapolated": float(np.median(whole)),
         "learnt": learnt,
-        "slices": len(costs),
-        "note": f"{problem.label}; direct loop timed in {len(costs)} slices, extrapolated",
+        "slices": len(whole),
+        "note": f"{problem.label}; direct loop timed in {len(whole)} slices, extrapolated",
     }
 
 
-def _slice(loop: Direct, rounds: int) -> Work:
+def _slice(loop: Direct | DirectLevels, rounds: int) -> Work:
     def work() -> float:
         loop.play(rounds)
         return float(rounds)
@@ -154,8 +229,14 @@ def certified(seconds: float) -> dict[str, Any]:
     return whole_run(bl.DSOFUL(0.0, 1.0, 1.0), seconds)
 
 
+def levels(seconds: float) -> dict[str, Any]:
+    """(j) SupLinUCB, a million rounds."""
+    return whole_run_by_levels(bl.SupLinUCB(0.3, 1.0), seconds)
+
+
 ROWS = [
     Row("d", "d=512, two arms, Gram blocks, every round learnt", "rounds", 4.0, gram_blocks),
     Row("e", "d=512, Γ=0.05, 10⁶ rounds, skip-ahead", "rounds", 12.0, skip_ahead),
     Row("f", "d=512, OFUL, 10⁶ rounds, certified decisions", "rounds", 40.0, certified),
+    Row("j", "d=512, SupLinUCB, 10⁶ rounds, certified decisions", "rounds", 40.0, levels),
 ]

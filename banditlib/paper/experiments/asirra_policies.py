@@ -46,11 +46,11 @@ class GrowingOFUL(Policy):
 
     def certify(self, k: Any, box: Enclosure, dim: int) -> Certificate:
         """The same on intervals."""
-        radius = self._radius(k)[:, None]
-        low = box.mean_low[:, 0] + radius * box.width_low[:, 0]
-        arm, sure = separated(low, box.mean_high[:, 0] + radius * box.width_high[:, 0])
-        open_ = np.repeat(~sure[:, None], low.shape[1], axis=1)
-        return Certificate(arm, np.ones_like(arm), np.where(sure, 0, 1), open_, ~sure)
+        radius = self._radius(k)
+        low = box.mean_low[0] + radius * box.width_low[0]
+        arm, sure = separated(low, box.mean_high[0] + radius * box.width_high[0])
+        unclear = np.tile(~sure, (len(low), 1))
+        return Certificate(arm, np.ones_like(arm), np.where(sure, 0, 1), unclear, ~sure)
 
 
 def delayed(
