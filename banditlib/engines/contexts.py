@@ -42,6 +42,12 @@ CACHE = 1 << 18
 FETCH = 64
 """Rounds of contexts that are asked for at once."""
 
+SHARING = 24
+"""From so many regressions that look at the same contexts on, products of entries are shared."""
+
+ROWS = 4
+"""Rows of the inverses that are multiplied with shared products at a time."""
+
 
 def simulate_contexts(
     problem: Contextual, policies: tuple[Policy, ...], settings: Settings
@@ -403,21 +409,44 @@ class Block:
 
 
 def quadratic(X: Array, inverse: Array, xp: ModuleType) -> Array:
-    """x·U⁻¹x of all points (G, Q, S, n), from X (G, n, d) and inverses (G, Q, S, d, d).
-
-    On the host few inverses at a time, so that the products stay in the cache.
-    """
+    """x·U⁻¹x of all points (G, Q, S, n), from X (G, n, d) and inverses (G, Q, S, d, d)."""
     if xp is not NUMPY:
         points = X[:, None, None, :, :]
         return xp.vecdot(xp.matmul(points, inverse), points)
-    G, Q, S = inverse.shape[:3]
-    var = np.empty((G, Q, S, X.shape[1]))
-    step = max(1, CACHE // (8 * S * X[0].size))
+    G, Q, S, d = inverse.shape[:4]
+    var = np.empty((G, Q, S, X.shape[1]), dtype=X.dtype)
+    form = _shared_products if Q * S >= SHARING else _few_at_a_time
     for g in range(G):
-        for q in range(0, Q, step):
-            some = slice(q, q + step)
-            np.vecdot(X[g] @ inverse[g, some], X[g], out=var[g, some])
+        form(X[g], inverse[g].reshape(Q * S, d, d), var[g].reshape(Q * S, -1))
     return var
+
+
+def _few_at_a_time(X: np.ndarray, inverse: np.ndarray, var: np.ndarray) -> None:
+    """Quadratic forms into var (R, n) by X U⁻¹; few inverses, so that products stay cached."""
+    step = max(1, CACHE // (8 * X.size))
+    for r in range(0, len(inverse), step):
+        some = slice(r, r + step)
+        np.vecdot(X @ inverse[some], X, out=var[some])
+
+
+def _shared_products(X: np.ndarray, inverse: np.ndarray, var: np.ndarray) -> None:
+    r"""Quadratic forms into var (R, n) as :math:`\sum_{i\le j} U^{-1}_{ij}\,x_ix_j`, twice where
+    :math:`i<j`.
+
+    The products of entries serve all regressions, and symmetry saves half of the work.
+    """
+    d = X.shape[1]
+    once = np.ascontiguousarray(X.T)
+    twice = 2.0 * once
+    room, part = np.empty((ROWS * d, len(X)), dtype=X.dtype), np.empty_like(var)
+    var[:] = 0.0
+    for i in range(0, d, ROWS):
+        rows = slice(i, i + ROWS)
+        twice[rows] = once[rows]  # a square on the diagonal has both halves
+        corner = inverse[:, rows, i:].reshape(len(var), -1)
+        products = room[: corner.shape[1]]
+        np.multiply(once[rows, None], twice[None, i:], out=products.reshape(-1, d - i, len(X)))
+        var += np.matmul(corner, products, out=part)
 
 
 def _one_by_one(
