@@ -397,10 +397,13 @@ class Block:
         xp, m, state, S = self.xp, len(levels), self.batch.state, self.batch.S
         level, kept = self.level[:, :m], (self.W, self.s, self.rows, self.reward, self.g)
         for l in np.unique(levels[levels > 0]).tolist():
-            on = xp.astype(level == l, self.dtype)
-            W, s, X, reward, g = (
-                a[:, :m, ...] * (on[:, :, None] if a.ndim == 3 else on) for a in kept
-            )
+            W, s, X, reward, g = (a[:, :m, ...] for a in kept)
+            if (levels == l).all():
+                X, reward = X + 0.0, reward + 0.0  # they wait, while the next block is played
+            else:
+                on = xp.astype(level == l, self.dtype)
+                W, X = W * on[:, :, None], X * on[:, :, None]
+                s, reward, g = s * on, reward * on, g * on
             n = (levels == l).sum(axis=0)
             state.learn_block(slice(l - 1, None, S), W, s, X, reward, g, n)
         if self.careful or state.worn():
