@@ -9,7 +9,7 @@ from its state at the start. A learnt arm a then changes those of the later roun
 .. math:: m \mathrel{+}= t\,(r - m_a)/\sqrt{1 + x_a^\top u}, \qquad \mathrm{var} \mathrel{-}= t^2,
 
 one product for all lanes that see the same contexts. At the end of the block :math:`U^{-1}` loses
-:math:`\sum ww^\top`. So the inverse of a lane is read once a block and not once a round.
+:math:`\sum ww^\top`: it is read once a round, for u, and written once a block.
 """
 
 from __future__ import annotations
