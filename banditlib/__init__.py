@@ -34,6 +34,16 @@ __all__ = [
     "diagnose", "grid", "load", "problems", "replay", "simulate", "theory",
 ]  # fmt: skip
 
+_ELSEWHERE = {
+    "LinUCB": "OFUL(beta, lam)", "LinUCBLearner": "OFUL(beta, lam)",
+    "LinTS": "LinearTS(scale, lam)", "LinTSLearner": "LinearTS(scale, lam)",
+    "ThompsonSampling": "LinearTS(scale, lam)", "LinGreedy": "OFUL(beta=0, lam)",
+    "UCB1": "UCB(alpha)", "MAB": "policy.start(dim), a live agent",
+    "Simulator": "simulate(problems, policies, rounds)",
+    "Experiment": "simulate(problems, policies, rounds)",
+}  # fmt: skip
+"""Names in other libraries, and what comes closest here."""
+
 
 def __dir__() -> list[str]:
     """All public names, ``theory`` among them, which is imported on first use."""
@@ -45,4 +55,5 @@ def __getattr__(name: str) -> ModuleType:
         import banditlib.theory
 
         return banditlib.theory
-    raise AttributeError(f"module 'banditlib' has no attribute {name!r}")
+    hint = f"; here it is {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+    raise AttributeError(f"module 'banditlib' has no attribute {name!r}{hint}")

@@ -154,6 +154,13 @@ def one_backend(**arrays: Any) -> None:
         ) from error
 
 
+def brief(value: Any) -> str:
+    """What an error says that it got; of arrays and tables the shape."""
+    if getattr(value, "shape", ()):
+        return f"{type(value).__name__} of shape {tuple(value.shape)}"
+    return repr(value)
+
+
 def listed(name: str, value: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
     """One of some kinds, or a list of such, as a tuple."""
     several = isinstance(value, Sequence) and not isinstance(value, (str, *kinds))
@@ -162,7 +169,7 @@ def listed(name: str, value: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
         if not isinstance(item, kinds):
             names = [kind.__name__ for kind in kinds]
             accepted = " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
-            got = f"{item.__name__} itself: call it" if hasattr(item, "__name__") else repr(item)
+            got = f"{item.__name__} itself: call it" if hasattr(item, "__name__") else brief(item)
             raise TypeError(f"{name}: expected one or a list of {accepted}, got {got}")
     if not items:
         raise ValueError(f"{name}: expected at least one")

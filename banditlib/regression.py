@@ -27,6 +27,9 @@ DELICATE = 64.0
 WAITING = 64
 """Observations that may wait to be added to U."""
 
+LARGE = 64
+"""From this dimension on matrices are worked on one by one on the host."""
+
 
 class Ridge:
     """Regressions, one a row: the levels of one agent, or those of many lanes, lane by lane.
@@ -112,7 +115,7 @@ class Ridge:
         """
         xp = namespace_of(self.U)
         self.theta[rows, :] += xp.matmul(s[:, None, :], W)[:, 0, :]
-        self.inverse[rows, :, :] -= xp.matmul(xp.matrix_transpose(W), W)
+        add_squares(self.inverse[rows, :, :], W, -1.0)
         self.learnt[rows] += n
         self.since[rows] += n
         self.grown[rows] += to_numpy(xp.sum(g, axis=-1))
@@ -136,19 +139,59 @@ class Ridge:
             rows = slice(*place)
             X = xp.concat([X for X, _ in parts], axis=1)
             reward = xp.concat([reward for _, reward in parts], axis=1)
-            self.U[rows, :, :] += xp.matmul(xp.matrix_transpose(X), X)
+            add_squares(self.U[rows, :, :], X, 1.0)
             self.b[rows, :] += xp.matmul(reward[:, None, :], X)[:, 0, :]
         self.waiting = {}
 
     def rebuild(self, rows: slice) -> None:
         """Invert U of these rows afresh; records how far the kept inverses had drifted."""
-        xp = namespace_of(self.U)
         self.absorb()
-        inverse = xp.linalg.inv(self.U[rows, :, :])
-        inverse = 0.5 * (inverse + xp.matrix_transpose(inverse))
+        if large(self.U):
+            for row in range(len(self.lam))[rows]:
+                self._renew(slice(row, row + 1), spd_inverse(self.U[row])[None])
+        else:
+            xp = namespace_of(self.U)
+            inverse = xp.linalg.inv(self.U[rows, :, :])
+            self._renew(rows, 0.5 * (inverse + xp.matrix_transpose(inverse)))
+        self.since[rows], self.grown[rows] = 0, 0.0
+
+    def _renew(self, rows: slice, inverse: Array) -> None:
+        """Put fresh inverses (rows, d, d) in place of those kept."""
+        xp = namespace_of(self.U)
         error = xp.max(xp.abs(inverse - self.inverse[rows, :, :]), axis=(1, 2))
         error = error / xp.max(xp.abs(inverse), axis=(1, 2))
         self.drift = max(self.drift, float(xp.max(error)))
         self.inverse[rows, :, :] = inverse
         self.theta[rows, :] = xp.matmul(inverse, self.b[rows, :, None])[:, :, 0]
-        self.since[rows], self.grown[rows] = 0, 0.0
+
+
+def large(matrices: Array) -> bool:
+    """Whether matrices (rows, d, d) are best taken one by one on the host, each in the cache."""
+    return (
+        type(matrices) is np.ndarray and matrices.dtype == np.float64 and matrices.shape[2] >= LARGE
+    )
+
+
+def add_squares(target: Array, X: Array, sign: float) -> None:
+    """Add ± XᵀX to symmetric matrices (rows, d, d), in place; X is (rows, n, d)."""
+    if large(target):
+        from scipy.linalg import blas
+
+        for matrix, x in zip(target, X, strict=True):
+            blas.dgemm(sign, x.T, x.T, 1.0, matrix.T, trans_b=1, overwrite_c=1)
+    else:
+        xp = namespace_of(target)
+        target += sign * xp.matmul(xp.matrix_transpose(X), X)
+
+
+def spd_inverse(U: np.ndarray) -> np.ndarray:
+    """Inverse of a symmetric positive definite matrix (d, d), in half the time of a general one."""
+    from scipy.linalg import lapack
+
+    factor, info = lapack.dpotrf(U.T, lower=1)  # U.T is U, in the order LAPACK reads
+    if info:
+        raise np.linalg.LinAlgError("U is not positive definite")
+    half, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    whole = half + half.T
+    whole.flat[:: len(whole) + 1] *= 0.5
+    return whole

@@ -9,7 +9,7 @@ from its state at the start. A learnt arm a then changes those of the later roun
 .. math:: m \mathrel{+}= t\,(r - m_a)/\sqrt{1 + x_a^\top u}, \qquad \mathrm{var} \mathrel{-}= t^2,
 
 one product for all lanes that see the same contexts. At the end of the block :math:`U^{-1}` loses
-:math:`\sum ww^\top`. So the inverse of a lane is read once a block and not once a round.
+:math:`\sum ww^\top`: it is read once a round, for u, and written once a block.
 """
 
 from __future__ import annotations
@@ -41,6 +41,12 @@ CACHE = 1 << 18
 
 FETCH = 64
 """Rounds of contexts that are asked for at once."""
+
+SHARING = 24
+"""From so many regressions that look at the same contexts on, products of entries are shared."""
+
+ROWS = 4
+"""Rows of the inverses that are multiplied with shared products at a time."""
 
 
 def simulate_contexts(
@@ -391,10 +397,13 @@ class Block:
         xp, m, state, S = self.xp, len(levels), self.batch.state, self.batch.S
         level, kept = self.level[:, :m], (self.W, self.s, self.rows, self.reward, self.g)
         for l in np.unique(levels[levels > 0]).tolist():
-            on = xp.astype(level == l, self.dtype)
-            W, s, X, reward, g = (
-                a[:, :m, ...] * (on[:, :, None] if a.ndim == 3 else on) for a in kept
-            )
+            W, s, X, reward, g = (a[:, :m, ...] for a in kept)
+            if (levels == l).all():
+                X, reward = X + 0.0, reward + 0.0  # they wait, while the next block is played
+            else:
+                on = xp.astype(level == l, self.dtype)
+                W, X = W * on[:, :, None], X * on[:, :, None]
+                s, reward, g = s * on, reward * on, g * on
             n = (levels == l).sum(axis=0)
             state.learn_block(slice(l - 1, None, S), W, s, X, reward, g, n)
         if self.careful or state.worn():
@@ -403,21 +412,44 @@ class Block:
 
 
 def quadratic(X: Array, inverse: Array, xp: ModuleType) -> Array:
-    """x·U⁻¹x of all points (G, Q, S, n), from X (G, n, d) and inverses (G, Q, S, d, d).
-
-    On the host few inverses at a time, so that the products stay in the cache.
-    """
+    """x·U⁻¹x of all points (G, Q, S, n), from X (G, n, d) and inverses (G, Q, S, d, d)."""
     if xp is not NUMPY:
         points = X[:, None, None, :, :]
         return xp.vecdot(xp.matmul(points, inverse), points)
-    G, Q, S = inverse.shape[:3]
-    var = np.empty((G, Q, S, X.shape[1]))
-    step = max(1, CACHE // (8 * S * X[0].size))
+    G, Q, S, d = inverse.shape[:4]
+    var = np.empty((G, Q, S, X.shape[1]), dtype=X.dtype)
+    form = _shared_products if Q * S >= SHARING else _few_at_a_time
     for g in range(G):
-        for q in range(0, Q, step):
-            some = slice(q, q + step)
-            np.vecdot(X[g] @ inverse[g, some], X[g], out=var[g, some])
+        form(X[g], inverse[g].reshape(Q * S, d, d), var[g].reshape(Q * S, -1))
     return var
+
+
+def _few_at_a_time(X: np.ndarray, inverse: np.ndarray, var: np.ndarray) -> None:
+    """Quadratic forms into var (R, n) by X U⁻¹; few inverses, so that products stay cached."""
+    step = max(1, CACHE // (8 * X.size))
+    for r in range(0, len(inverse), step):
+        some = slice(r, r + step)
+        np.vecdot(X @ inverse[some], X, out=var[some])
+
+
+def _shared_products(X: np.ndarray, inverse: np.ndarray, var: np.ndarray) -> None:
+    r"""Quadratic forms into var (R, n) as :math:`\sum_{i\le j} U^{-1}_{ij}\,x_ix_j`, twice where
+    :math:`i<j`.
+
+    The products of entries serve all regressions, and symmetry saves half of the work.
+    """
+    d = X.shape[1]
+    once = np.ascontiguousarray(X.T)
+    twice = 2.0 * once
+    room, part = np.empty((ROWS * d, len(X)), dtype=X.dtype), np.empty_like(var)
+    var[:] = 0.0
+    for i in range(0, d, ROWS):
+        rows = slice(i, i + ROWS)
+        twice[rows] = once[rows]  # a square on the diagonal has both halves
+        corner = inverse[:, rows, i:].reshape(len(var), -1)
+        products = room[: corner.shape[1]]
+        np.multiply(once[rows, None], twice[None, i:], out=products.reshape(-1, d - i, len(X)))
+        var += np.matmul(corner, products, out=part)
 
 
 def _one_by_one(

@@ -57,7 +57,8 @@ def classification(
     Parameters
     ----------
     features : (n, p) numbers, an array or a DataFrame
-    labels : (n,) classes: numbers or strings, an array, a list or a column of a DataFrame
+    labels : (n,) classes: numbers or strings, an array, a list or a column of a DataFrame; or the
+        name of the column of ``features`` that holds them
     unit : scale every row to norm 1 (rows of zeros stay)
     intercept : add a feature that is always 1, before rows are scaled
     sigma : deviation of noise on the rewards
@@ -66,6 +67,8 @@ def classification(
 
     The arms are ``problem.sampler.classes``, in order; the dimension is (number of classes) × p.
     """
+    if isinstance(labels, str):
+        features, labels = _split(features, labels)
     x = real_array("features", features, 2)
     names = np.asarray(labels)
     if isinstance(labels, np.ma.MaskedArray) or names.dtype.kind not in "biufUSO":
@@ -93,6 +96,21 @@ def classification(
     table = Table(x, number, tuple(classes.tolist()))
     dim = len(classes) * x.shape[1]
     return Sampled(table, dim, len(classes), None, None, 1.0, sigma, shared, instance, label)
+
+
+def _split(table: Any, column: str) -> tuple[Any, Any]:
+    """A DataFrame without one of its columns, and that column."""
+    if not hasattr(table, "columns"):
+        raise TypeError(
+            f"labels: {column!r} can name a column only where features is a DataFrame, "
+            f"got {type(table).__name__}"
+        )
+    if column not in table.columns:
+        raise ValueError(
+            f"labels: expected one of the columns {', '.join(map(str, table.columns))}, "
+            f"got {column!r}"
+        )
+    return table.drop(columns=column), table[column]
 
 
 def digits(sigma: float = 0.0, shared: bool = False) -> Sampled:

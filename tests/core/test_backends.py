@@ -45,7 +45,7 @@ def test_torch():
 def test_dpnp():
     """A device's manners on a CPU: slow, so a few rounds; a weekly job runs it."""
     pytest.importorskip("dpnp", reason="dpnp is not installed")
-    same_decisions("dpnp", FIXED_ARMS[:1], rounds=12)
+    same_decisions("dpnp", FIXED_ARMS[:1], rounds=40)
 
 
 def test_users_arrays_of_another_library():

@@ -224,6 +224,7 @@ def test_a_gap_that_no_instance_has_is_said_at_once():
     [
         (3, bl.OFUL(1, 1), "expected one or a list of FixedArms, Pool or Contextual, got 3"),
         (bl.problems.Pool, bl.OFUL(1, 1), "got Pool itself: call it"),
+        (np.eye(2), bl.OFUL(1, 1), r"or Contextual, got ndarray of shape \(2, 2\)$"),
         (PROBLEM, "OFUL", "policies: expected one or a list of Policy, got 'OFUL'"),
         (PROBLEM, [bl.OFUL], "policies: expected one or a list of Policy, got OFUL itself"),
     ],
@@ -231,3 +232,11 @@ def test_a_gap_that_no_instance_has_is_said_at_once():
 def test_simulate_says_what_it_accepts(problems, policies, said):
     with pytest.raises(TypeError, match=said):
         bl.simulate(problems, policies, rounds=2)
+
+
+@pytest.mark.parametrize("name", bl._ELSEWHERE)
+def test_names_of_other_libraries_say_what_is_here(name):
+    with pytest.raises(AttributeError, match=rf"{name}'; here it is \w+") as caught:
+        getattr(bl, name)
+    first = re.search(r"here it is (\w+)", str(caught.value))[1]
+    assert first in bl.__all__ or (first == "policy" and callable(bl.Policy.start))

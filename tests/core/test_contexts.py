@@ -14,6 +14,7 @@ import banditlib as bl
 from banditlib import reference
 from banditlib.engines import contexts as engine
 from banditlib.problems import Contextual, generator
+from banditlib.regression import LARGE
 from banditlib.view import first_best
 
 ROUNDS = 160
@@ -141,6 +142,26 @@ def test_many_dimensions():
     check(Contextual(X, X @ unit(rng, 40), sigma=0.2), POLICIES[:7], 400)
 
 
+def test_many_dimensions_and_many_lanes():
+    """Large matrices are worked on one by one, widths of many lanes on shared contexts together."""
+    rng = np.random.default_rng(6)
+    X, rounds = unit(rng, 130, 3, 70), 130
+    policies = bl.grid(bl.DSOFUL, Gamma=[0.0, 0.7], beta=[0.1, 0.5, 1, 2, 3, 4], lam=[1])
+    assert 2 * len(policies) >= engine.SHARING and X.shape[-1] >= LARGE
+    run = check(Contextual(X, X @ unit(rng, 70), sigma=0.2), policies, rounds)
+    assert 0 < run.drift < 1e-13
+
+
+@pytest.mark.parametrize("d", [1, 3, 4, 5, 16, 17])
+def test_quadratic_forms_by_shared_products(d):
+    rng = np.random.default_rng(d)
+    X, A = rng.standard_normal((30, d)), rng.standard_normal((5, d, 2 * d))
+    inverse = A @ np.matrix_transpose(A)
+    found = np.full((5, 30), np.nan)
+    engine._shared_products(X, inverse, found)
+    np.testing.assert_allclose(found, np.einsum("ni,rij,nj->rn", X, inverse, X), rtol=1e-13)
+
+
 @pytest.mark.parametrize("name", ["sets of different sizes", "drawn afresh"])
 def test_a_lane_alone_and_in_batches_of_any_size(name, monkeypatch):
     kw = dict(rounds=150, seed=2, record=("arms", "levels"), progress=False)
@@ -156,12 +177,15 @@ def test_a_lane_alone_and_in_batches_of_any_size(name, monkeypatch):
     np.testing.assert_array_equal(together.regret, cut.regret)
 
 
-@pytest.mark.parametrize("backend", ["array_api_strict", "torch"])
-def test_other_array_libraries(backend):
+@pytest.mark.parametrize(
+    ("backend", "rounds"), [("array_api_strict", 60), ("torch", 60), ("dpnp", 30)]
+)
+def test_other_array_libraries(backend, rounds):
+    """Fewer rounds on dpnp, which is slow; a weekly job runs it."""
     if importlib.util.find_spec(backend) is None:
         pytest.skip(f"{backend} is not installed")
     for name in ("sets of different sizes", "drawn afresh"):
-        kw = dict(rounds=60, trials=2, record=("arms", "levels"), progress=False)
+        kw = dict(rounds=rounds, trials=2, record=("arms", "levels"), progress=False)
         here = bl.simulate(PROBLEMS[name], POLICIES, **kw)
         there = bl.simulate(PROBLEMS[name], POLICIES, backend=backend, **kw)
         np.testing.assert_array_equal(here.arms, there.arms)

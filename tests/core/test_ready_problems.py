@@ -59,6 +59,10 @@ def test_tables_as_dataframes_with_intercept_and_without_scaling():
     pandas = pytest.importorskip("pandas", reason="pandas is optional")
     table = pandas.DataFrame({"x": [1.0, 2.0], "y": [0, 1], "kind": ["u", "v"]})
     problem = classification(table[["x", "y"]], table["kind"], unit=False, intercept=True)
+    named = classification(table, "kind", unit=False, intercept=True)
+    np.testing.assert_array_equal(named.contexts(0, 0, 9).X, problem.contexts(0, 0, 9).X)
+    with pytest.raises(ValueError, match="labels: expected one of the columns x, y, kind, got 'z'"):
+        classification(table, "z")
     X, reward, _ = problem.contexts(0, 0, 50)
     assert problem.dim == 6
     np.testing.assert_array_equal(X[:, 0, 2], np.ones(50))
@@ -109,6 +113,7 @@ def test_they_travel_to_other_processes():
         ("features", lambda: classification([1.0], [1])),
         ("features", lambda: classification([[math.nan], [1.0]], [0, 1])),
         ("labels", lambda: classification([[1.0], [2.0]], [0])),
+        ("labels", lambda: classification([[1.0], [2.0]], "kind")),
         ("labels", lambda: classification([[1.0], [2.0]], [0, 0])),
         ("labels", lambda: classification([[1.0], [2.0]], [0.0, math.nan])),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from banditlib.regression import DELICATE
+from banditlib.regression import DELICATE, spd_inverse
 
 Array = np.ndarray
 
@@ -126,19 +126,6 @@ def growth(state: PoolRegression, A: Array, last: float | None = None) -> float:
     while not is_positive(last * state.U - A):
         last *= 1.2
     return last
-
-
-def spd_inverse(U: Array) -> Array:
-    """Inverse of a symmetric positive definite matrix (d, d), in half the time of a general one."""
-    from scipy.linalg import lapack
-
-    factor, info = lapack.dpotrf(U.T, lower=1)  # U.T is U, in the order LAPACK reads
-    if info:
-        raise np.linalg.LinAlgError("U is not positive definite")
-    half, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    whole = half + half.T
-    whole.flat[:: len(whole) + 1] *= 0.5
-    return whole
 
 
 def is_positive(A: Array) -> bool:
