@@ -229,8 +229,8 @@ def test_interrupt_leaves_a_resumable_state(tmp_path: Path) -> None:
             _, said = process.communicate(timeout=30)
             assert process.returncode == cli.INTERRUPTED and "Interrupted" in said
             assert "Traceback" not in said
-        again = start(["reproduce", "fake", "--scale", "full", "--workers", "1"], out)
-        assert again.wait(60) == 0 and len(fake.digests(out)) == 60
+        again = ["reproduce", "fake", "--scale", "full", "--workers", "1", "--out", str(out)]
+        assert cli.main(again) == cli.OK and len(fake.digests(out)) == 60
         assert not list(out.glob("**/*.tmp"))  # what a killed worker left was swept
 
 
