@@ -72,17 +72,17 @@ def test_rotating_all_vectors_changes_nothing(seed, d, n):
 def test_widths_never_grow_beyond_rounding(seed, d, n, log_lam):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((1, n, d))
-    arms = ArmPosterior(X, np.array([10.0**log_lam]), NUMPY, np.float64)
+    posterior = ArmPosterior(X, np.array([10.0**log_lam]), NUMPY, np.float64)
     counted = np.zeros((1, 1, n))
     for _ in range(60):
-        before = arms.var.copy()
+        before = posterior.var.copy()
         a = rng.integers(n, size=1)
-        arms.learn(a, np.ones(1, dtype=np.int64), rng.standard_normal(1))
+        posterior.learn(a, np.ones(1, dtype=np.int64), rng.standard_normal(1))
         counted[0, 0, a] += 1
-        if arms.worn():
-            arms.refresh(counted, np.zeros_like(counted), measure=False)
-        assert (arms.var <= before * (1 + 1e-9)).all()
-        assert (arms.var >= 0).all()
+        if posterior.worn():
+            posterior.refresh(counted, np.zeros_like(counted), measure=False)
+        assert (posterior.var <= before * (1 + 1e-9)).all()
+        assert (posterior.var >= 0).all()
 
 
 @given(seeds, dims, counts, st.floats(0.05, 1.0))
