@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from decided_again import decided_again
 
 import banditlib as bl
 from banditlib.backend import NUMPY
@@ -198,39 +199,34 @@ def test_drift_stays_below_a_hundredth_of_the_tolerance_by_refreshing(monkeypatc
 def test_a_negative_squared_width_is_refreshed():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((1, 6, 3))
-    arms = arm_posterior.ArmPosterior(X, np.ones(2), NUMPY, np.float64)
-    arms.var[1, 3] = -1e-18
-    assert arms.worn()
-    arms.refresh(np.zeros((2, 1, 6)), np.zeros((2, 1, 6)), measure=False)
-    np.testing.assert_array_equal(arms.var, np.tile((X[0] ** 2).sum(axis=1), (2, 1)))
-    assert not arms.worn()
+    posterior = arm_posterior.ArmPosterior(X, np.ones(2), NUMPY, np.float64)
+    posterior.var[1, 3] = -1e-18
+    assert posterior.worn()
+    posterior.refresh(np.zeros((2, 1, 6)), np.zeros((2, 1, 6)), measure=False)
+    np.testing.assert_array_equal(posterior.var, np.tile((X[0] ** 2).sum(axis=1), (2, 1)))
+    assert not posterior.worn()
 
 
 @pytest.mark.slow
 def test_a_million_rounds():
-    """Against solving U θ = b in every round, from running sums, in three dimensions."""
+    """Every decision of a long run follows from those before it, in three dimensions."""
     K = 1_000_000
     problem = bl.problems.synthetic(seed=4, dim=3, arms=6, gap=None)
     policies = [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.004, 1.0, 1.0)]
-    run = bl.simulate(problem, policies, rounds=K, trials=1, record=("arms",), progress=False)
+    kept = ("arms", "levels")
+    run = bl.simulate(problem, policies, rounds=K, trials=1, record=kept, progress=False)
     assert run.drift < 1e-11
     noise = generator(0, "noise", 0, 0).standard_normal(K)
-    X = problem.X
     for q, policy in enumerate(policies):
-        U, b = policy.lam * np.eye(3), np.zeros(3)
-        arms = np.empty(K, dtype=int)
-        width = np.sqrt((X * X).sum(axis=1) / policy.lam)
-        score = policy.beta * width
-        for k in range(K):
-            best = score.max()
-            a = arms[k] = int((score >= best - 1e-9 * (1 + abs(best))).argmax())
-            if width[a] >= policy.Gamma * (1 - 1e-9):
-                U += np.outer(X[a], X[a])
-                b += (problem.reward[a] + noise[k]) * X[a]
-                solved = np.linalg.solve(U, np.column_stack([b, X.T]))
-                width = np.sqrt((X.T * solved[:, 1:]).sum(axis=0))
-                score = X @ solved[:, 0] + policy.beta * width
-        np.testing.assert_array_equal(run.arms[0, q, 0], arms)
+        arms, levels = run.arms[0, q, 0], run.levels[0, q, 0]
+        reward = problem.reward[arms] + noise
+        decided_again(
+            policy,
+            lambda part: np.tile(problem.X, (part.stop - part.start, 1, 1)),
+            reward,
+            arms,
+            levels,
+        )
 
 
 def long_arms(norm: float) -> bl.problems.FixedArms:
