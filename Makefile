@@ -13,8 +13,8 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYTHONUTF8 := 1
 
-# A virtual environment of somebody else's must not leak in.
-unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
+# A virtual environment of somebody else's must not leak in, nor the wish to compile everything anew.
+unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH PYTHONDONTWRITEBYTECODE
 
 TESTS := $(BIN)/python -m pytest
 REST := slow or site or browser or notebook or claims

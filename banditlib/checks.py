@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
@@ -23,6 +23,24 @@ LARGEST_RATIO = 2.0**20
 """Largest ‖x‖²/λ: there rounding moves a width by about a fortieth of the tolerance for ties."""
 
 
+_UNSAID = object()
+
+
+def refuse(
+    name: str, expected: str, got: Any = _UNSAID, kind: type[Exception] = ValueError
+) -> NoReturn:
+    """Refuse an argument in one sentence: ``name: expected ..., got ...``."""
+    raise kind(f"{name}: expected {expected}{'' if got is _UNSAID else f', got {got!r}'}")
+
+
+def require(
+    holds: Any, name: str, expected: str, got: Any = _UNSAID, kind: type[Exception] = ValueError
+) -> None:
+    """Refuse an argument unless something holds of it."""
+    if not holds:
+        refuse(name, expected, got, kind)
+
+
 def is_number(value: Any) -> bool:
     """Whether this is one real number: no truth value, no span of time, no text."""
     if isinstance(value, (bool, np.bool_, np.timedelta64)):
@@ -33,59 +51,77 @@ def is_number(value: Any) -> bool:
 def integer(name: str, value: Any, low: int, high: int | None = MOST) -> int:
     """Check an integer argument between two bounds."""
     if not is_number(value) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name}: expected an integer, got {value!r}")
+        refuse(name, "an integer", value, TypeError)
     if value < low:
-        raise ValueError(f"{name}: expected an integer >= {low}, got {value!r}")
+        refuse(name, f"an integer >= {low}", value)
     if high is not None and value > high:
-        raise ValueError(f"{name}: expected an integer <= {high}, got {value!r}")
+        refuse(name, f"an integer <= {high}", value)
+    return int(value)
+
+
+def below(name: str, value: Any, count: int, what: str = "a number") -> int:
+    """Check the number of one of ``count`` things."""
+    require(integer(name, value, 0) < count, name, f"{what} below {count}", value)
     return int(value)
 
 
 def real(name: str, value: Any, low: float = -math.inf, strict: bool = False) -> float:
     """Check a finite real argument with a lower bound."""
     if not is_number(value):
-        raise TypeError(f"{name}: expected a number, got {value!r}")
+        refuse(name, "a number", value, TypeError)
     try:
         number = float(value)
     except OverflowError:  # an integer beyond all floats
         number = math.inf
     if not math.isfinite(number) or number < low or (strict and number == low):
-        raise ValueError(
-            f"{name}: expected a finite number {'>' if strict else '>='} {low:g}, got {value!r}"
-        )
+        refuse(name, f"a finite number {'>' if strict else '>='} {low:g}", value)
     return number
 
 
 def probability(name: str, value: Any) -> float:
     """Check a probability that is neither 0 nor 1."""
-    if (number := real(name, value, 0.0, strict=True)) >= 1.0:
-        raise ValueError(f"{name}: expected a number in (0, 1), got {value!r}")
+    number = real(name, value, 0.0, strict=True)
+    require(number < 1.0, name, "a number in (0, 1)", value)
     return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """Check an argument that is True or False."""
+    require(isinstance(value, bool), name, "True or False", value, TypeError)
+    return bool(value)
+
+
+def length(name: str, values: Any, count: int, what: str) -> None:
+    """Refuse a list that is shorter or longer than another thing has parts, which ``what`` says."""
+    require(len(values) == count, name, f"{count} values, {what}", len(values))
+
+
+def columns(name: str, points: np.ndarray, count: int, like: str) -> None:
+    """Refuse points (N, d) that have another dimension than those of another argument."""
+    require(points.shape[1] == count, name, f"{count} columns like {like}", points.shape[1])
 
 
 def real_array(name: str, value: Any, ndim: int) -> np.ndarray:
     """Check an array argument: real, finite, ``ndim`` axes, none empty. Returns float64, host."""
     host = numbers(name, value, f"a real array with {ndim} axes")
-    if host.ndim != ndim:
-        raise ValueError(f"{name}: expected an array with {ndim} axes, got shape {host.shape}")
-    if 0 in host.shape:
-        raise ValueError(f"{name}: expected a non-empty array, got shape {host.shape}")
+    shape = f"got shape {host.shape}"
+    require(host.ndim == ndim, name, f"an array with {ndim} axes, {shape}")
+    require(0 not in host.shape, name, f"a non-empty array, {shape}")
     if not np.isfinite(host).all():
         raise ValueError(f"{name}: contains NaN or infinity")
-    if np.abs(host).max() > LARGEST:
-        raise ValueError(f"{name}: expected numbers up to {LARGEST:g}, whose squares are numbers")
+    small = np.abs(host).max() <= LARGEST
+    require(small, name, f"numbers up to {LARGEST:g}, whose squares are numbers")
     return host
 
 
 def in_scale(name: str, points: np.ndarray, lam: float) -> None:
     """Refuse points (..., d) so long that ridge arithmetic with λ would lose its digits."""
     longest = float(np.einsum("...i,...i->...", points, points).max())
-    if longest > LARGEST_RATIO * lam:
-        raise ValueError(
-            f"{name}: expected squared norms up to 2^20 lam = "
-            f"{LARGEST_RATIO * lam:g}, beyond which decisions are lost in rounding, got "
-            f"{longest:g}; scale {name} down, or raise lam"
-        )
+    require(
+        longest <= LARGEST_RATIO * lam, name,
+        f"squared norms up to 2^20 lam = {LARGEST_RATIO * lam:g}, beyond which decisions are lost "
+        f"in rounding, got {longest:g}; scale {name} down, or raise lam",
+    )  # fmt: skip
 
 
 def points_in_scale(name: str, value: Any, lam: float) -> np.ndarray:
@@ -161,6 +197,12 @@ def brief(value: Any) -> str:
     return repr(value)
 
 
+def one_of(name: str, value: Any, names: Sequence[str]) -> str:
+    """Check an argument that is one of some words."""
+    require(isinstance(value, str) and value in names, name, f"one of {names}", value)
+    return str(value)
+
+
 def listed(name: str, value: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
     """One of some kinds, or a list of such, as a tuple."""
     several = isinstance(value, Sequence) and not isinstance(value, (str, *kinds))
@@ -170,17 +212,16 @@ def listed(name: str, value: Any, kinds: tuple[type, ...]) -> tuple[Any, ...]:
             names = [kind.__name__ for kind in kinds]
             accepted = " or ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
             got = f"{item.__name__} itself: call it" if hasattr(item, "__name__") else brief(item)
-            raise TypeError(f"{name}: expected one or a list of {accepted}, got {got}")
-    if not items:
-        raise ValueError(f"{name}: expected at least one")
+            refuse(name, f"one or a list of {accepted}, got {got}", kind=TypeError)
+    require(items, name, "at least one")
     return items
 
 
 def trial_numbers(trials: Any) -> tuple[int, ...]:
     if _is_list(trials):
         numbers = tuple(integer("trials", t, 0) for t in trials)
-        if not numbers or len(set(numbers)) < len(numbers):
-            raise ValueError(f"trials: expected distinct trial numbers, got {trials!r}")
+        distinct = numbers and len(set(numbers)) == len(numbers)
+        require(distinct, "trials", "distinct trial numbers", trials)
         return numbers
     count = integer("trials", trials, 1)
     fits("trials", 100.0 * count, "the numbers of the trials")
@@ -192,8 +233,8 @@ def checkpoint_rounds(checkpoints: Any, rounds: int) -> np.ndarray:
         marks = np.array(
             [integer("checkpoints", c, 1) for c in checkpoints] + [rounds], dtype=np.int64
         )
-        if marks.max() > rounds:
-            raise ValueError(f"checkpoints: expected rounds up to {rounds}, got {marks.max()}")
+        last = int(marks.max())
+        require(last <= rounds, "checkpoints", f"rounds up to {rounds}", last)
         return np.unique(marks)
     count = min(integer("checkpoints", checkpoints, 1), rounds)
     fits("checkpoints", 24.0 * count, "their list")
@@ -208,19 +249,16 @@ def _is_list(value: Any) -> bool:
 
 
 def recorded(record: Any) -> tuple[str, ...]:
-    if not isinstance(record, (str, list, tuple, set)):
-        raise TypeError(f"record: expected names among 'arms' and 'levels', got {record!r}")
-    names = (record,) if isinstance(record, str) else tuple(record)
+    listing, expected = isinstance(record, (list, tuple, set)), "names among 'arms' and 'levels'"
+    require(listing or isinstance(record, str), "record", expected, record, TypeError)
+    names = tuple(record) if listing else (record,)
     for name in names:
-        if name not in ("arms", "levels"):
-            raise ValueError(f"record: expected names among 'arms' and 'levels', got {name!r}")
+        require(name in ("arms", "levels"), "record", expected, name)
     return names
 
 
 def dtype_name(dtype: str) -> str:
-    if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise ValueError(f"dtype: expected one of {DTYPES}, got {dtype!r}")
-    return dtype
+    return one_of("dtype", dtype, DTYPES)
 
 
 def noise_array(noise: Any, shape: tuple[int, int]) -> np.ndarray | None:
@@ -229,8 +267,7 @@ def noise_array(noise: Any, shape: tuple[int, int]) -> np.ndarray | None:
         return None
     one_backend(noise=noise)
     values = real_array("noise", noise, 2)
-    if values.shape != shape:
-        raise ValueError(f"noise: expected shape (trials, rounds) = {shape}, got {values.shape}")
+    require(values.shape == shape, "noise", f"shape (trials, rounds) = {shape}", values.shape)
     return values
 
 

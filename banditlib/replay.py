@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from banditlib.checks import integer, listed, numbers, real_array
+from banditlib.checks import integer, length, listed, numbers, real_array, require
 from banditlib.estimates import Estimate, around, over_values
 from banditlib.policies.base import Policy
 from banditlib.problems import generator
@@ -43,16 +43,16 @@ class Log:
         fixed = np.ndim(self.contexts) == 2
         contexts, mask = real_array("contexts", self.contexts, 2) if fixed else None, None
         if contexts is None:
-            if np.ndim(self.contexts) != 3 or np.shape(self.contexts)[0] != len(reward):
-                raise ValueError(
-                    "contexts: expected arms (N, d), or sets (K, M, d) with a round for each of "
-                    f"the {len(reward)} values of reward, got shape "
-                    f"{np.shape(self.contexts)}"
-                )
-            shown = Contextual(self.contexts, np.zeros(np.shape(self.contexts)[:2]), self.mask)
+            shape = np.shape(self.contexts)
+            require(
+                len(shape) == 3 and shape[0] == len(reward), "contexts",
+                "arms (N, d), or sets (K, M, d) with a round for each of the "
+                f"{len(reward)} values of reward, got shape {shape}",
+            )  # fmt: skip
+            shown = Contextual(self.contexts, np.zeros(shape[:2]), self.mask)
             contexts, mask = shown.X, shown.mask
-        elif self.mask is not None:
-            raise ValueError("mask: expected None, as the arms are the same in every round")
+        else:
+            require(self.mask is None, "mask", "None, as the arms are the same in every round")
         object.__setattr__(self, "contexts", contexts)
         object.__setattr__(self, "mask", mask)
         object.__setattr__(self, "reward", reward)
@@ -64,12 +64,11 @@ class Log:
             arm = np.array(self.arm)
         except ValueError as error:
             raise TypeError(f"arm: expected a list of row numbers ({error})") from None
-        if arm.ndim != 1 or not np.issubdtype(arm.dtype, np.integer):
-            raise TypeError("arm: expected a list of row numbers")
-        if len(arm) != rounds:
-            raise ValueError(f"arm: expected {rounds} values, one per reward, got {len(arm)}")
-        if arm.min() < 0 or arm.max() >= self.contexts.shape[-2]:
-            raise ValueError(f"arm: expected rows 0 to {self.contexts.shape[-2] - 1}")
+        whole = arm.ndim == 1 and np.issubdtype(arm.dtype, np.integer)
+        require(whole, "arm", "a list of row numbers", kind=TypeError)
+        length("arm", arm, rounds, "one per reward")
+        last = self.contexts.shape[-2] - 1
+        require(arm.min() >= 0 and arm.max() <= last, "arm", f"rows 0 to {last}")
         if self.mask is not None and not self.mask[np.arange(rounds), arm].all():
             raise ValueError("arm: some round played an arm that was not on offer")
         return arm.astype(np.int64)
@@ -78,10 +77,9 @@ class Log:
         if self.propensity is None:
             return None
         p = real_array("propensity", self.propensity, 1)
-        if len(p) != rounds:
-            raise ValueError(f"propensity: expected {rounds} values, one per reward, got {len(p)}")
-        if p.min() <= 0 or p.max() > 1:
-            raise ValueError("propensity: expected probabilities above 0 and up to 1")
+        length("propensity", p, rounds, "one per reward")
+        within = p.min() > 0 and p.max() <= 1
+        require(within, "propensity", "probabilities above 0 and up to 1")
         return p
 
     @property
@@ -109,8 +107,7 @@ class Log:
         """
         names = [str(name) for name in table.columns]
         for name in ("round", "played", "reward"):
-            if name not in names:
-                raise ValueError(f"log: expected a column {name!r}, got {names}")
+            require(name in names, "log", f"a column {name!r}", names)
         special = {"round", "played", "reward", "propensity"}
         features = [n for n in names if n not in special] if features is None else list(features)
         missing = [name for name in features if name not in names]
@@ -125,10 +122,8 @@ class Log:
         contexts[which, row] = np.asarray(table[list(features)], dtype=float)[order]
         mask = np.arange(sizes.max()) < sizes[:, None]
         played = np.asarray(table["played"], dtype=bool)[order]
-        if not np.array_equal(
-            np.bincount(which[played], minlength=len(sizes)), np.ones(len(sizes))
-        ):
-            raise ValueError("played: expected True in exactly one row of each round")
+        once = (np.bincount(which[played], minlength=len(sizes)) == 1).all()
+        require(once, "played", "True in exactly one row of each round")
         known = "propensity" in names
         return cls(
             contexts,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from banditlib.checks import integer
+from banditlib.checks import below, integer, require
 from banditlib.estimates import Estimate, over_clusters, over_values
 from banditlib.policies.base import Policy
 from banditlib.tables import Table, dataframe
@@ -100,8 +100,7 @@ def compare(run: Run, a: Any, b: Any, at: int | None = None) -> Comparison:
     column = len(run.checkpoints) - 1
     if at is not None:
         found = np.flatnonzero(run.checkpoints == integer("at", at, 1))
-        if found.size == 0:
-            raise ValueError(f"at: expected one of the run's checkpoints, got {at!r}")
+        require(found.size, "at", "one of the run's checkpoints", at)
         column = int(found[0])
     difference = run.regret[:, first, :, column] - run.regret[:, second, :, column]
     return Comparison(
@@ -120,21 +119,14 @@ def _which(run: Run, name: str, policy: Any) -> int:
         if policy not in run.policies:
             raise ValueError(f"{name}: {policy!r} is not among the run's policies")
         return run.policies.index(policy)
-    number = integer(name, policy, 0)
-    if number >= len(run.policies):
-        raise ValueError(
-            f"{name}: expected a policy number below {len(run.policies)}, got {number}"
-        )
-    return number
+    return below(name, policy, len(run.policies), "a policy number")
 
 
 def plot(run: Run, problem: int = 0, ax: Any = None, band: tuple[float, float] = (0.1, 0.9)) -> Any:
     """Mean regret by round with a band between two quantiles of the trials; returns the axes."""
-    number = integer("problem", problem, 0)
-    if number >= len(run.problems):
-        raise ValueError(f"problem: expected a number below {len(run.problems)}, got {problem!r}")
-    if len(band) != 2 or not 0 <= band[0] <= band[1] <= 1:
-        raise ValueError(f"band: expected two quantiles (low, high) in [0, 1], got {band!r}")
+    number = below("problem", problem, len(run.problems))
+    quantiles = len(band) == 2 and 0 <= band[0] <= band[1] <= 1
+    require(quantiles, "band", "two quantiles (low, high) in [0, 1]", band)
     if ax is None:
         try:
             import matplotlib.pyplot as plt

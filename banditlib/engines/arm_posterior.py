@@ -54,12 +54,11 @@ class ArmPosterior:
         self.keep_cov, self.layered = cov, layered
         self.host_X, self.lam = subspace(X), np.asarray(lam, dtype=np.float64)
         self._points()
-        lanes, arms = self.lam.size, X.shape[1]
+        lanes, N = self.lam.size, X.shape[1]
         self.norms = np.sum(X * X, axis=-1)  # (P, N): first widths are exactly ‖x‖/√λ
         var = np.repeat(self.norms, lanes // len(X), axis=0) / self.lam[:, None]
-        self._fill(
-            np.zeros((lanes * levels, arms)), np.repeat(var, levels, axis=0), self._first_inverse(X)
-        )
+        mean, inverse = np.zeros((lanes * levels, N)), self._first_inverse(X)
+        self._fill(mean, np.repeat(var, levels, axis=0), inverse)
         self.drift = 0.0
 
     @property

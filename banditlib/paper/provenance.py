@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from banditlib.paper.experiments import families, registry, rendered, stored
+from banditlib.paper.experiments import families, registry, stored
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -141,7 +141,7 @@ def folded(
 class HowMade:
     """A panel with command, configuration, seeds, commit, machine, time and downloads."""
 
-    def __init__(self, name: str, scale: str = "full", downloads: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, scale: str = "full") -> None:
         self.name, self.scale = name, scale
         item = registry()[name]
         self.cells = stored(name, scale)
@@ -150,7 +150,7 @@ class HowMade:
                 f"how_made: there are no stored results for {name!r} at scale {scale!r}"
             )
         self.wanted = len(item.cells(scale))
-        self.downloads = list(downloads)
+        self.downloads: list[str] = []
 
     def facts(self) -> list[tuple[str, str]]:
         """What the panel says, as pairs of term and text."""
@@ -203,4 +203,9 @@ def _label(suffix: str) -> str:
 
 def how_made(name: str, scale: str = "full") -> HowMade:
     """The panel "how this was made" for a table or figure of the book."""
-    return HowMade(name, scale, downloads=sorted(rendered(name, scale)))
+    from banditlib.paper.render import names_only  # loads matplotlib
+
+    panel = HowMade(name, scale)
+    with names_only():
+        panel.downloads = sorted(registry()[name].render(panel.cells, scale))
+    return panel

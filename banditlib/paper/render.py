@@ -10,7 +10,9 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import matplotlib as mpl
@@ -191,9 +193,26 @@ def png(fig: Figure, dpi: int = 160) -> bytes:
     return buffer.getvalue()
 
 
+_NAMES_ONLY = ContextVar("_NAMES_ONLY", default=False)
+
+
+@contextmanager
+def names_only() -> Iterator[None]:
+    """Within it files of figures are empty: for who asks which there are, not what is in them."""
+    before = _NAMES_ONLY.set(True)
+    try:
+        yield
+    finally:
+        _NAMES_ONLY.reset(before)
+
+
 def figure_files(fig: Figure, suffix: str = "") -> dict[str, bytes]:
     """The files of a figure by suffix, SVG and PNG; the figure is closed."""
-    files = {f"{suffix}.svg": svg(fig).encode(), f"{suffix}.png": png(fig)}
+    drawn = not _NAMES_ONLY.get()
+    files = {
+        f"{suffix}.svg": svg(fig).encode() if drawn else b"",
+        f"{suffix}.png": png(fig) if drawn else b"",
+    }
     plt.close(fig)
     return files
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from banditlib.backend import Array
+from banditlib.checks import require
 from banditlib.intervals import Certificate, Enclosure
 from banditlib.view import View
 
@@ -106,7 +107,7 @@ class Policy:
         return self.agent_class(self, dim, arms=arms, seed=seed)
 
 
-def one_decision(policy: Policy, arm: Any, level: Any, arms: int) -> tuple[int, int]:
+def one_decision(policy: Policy, arm: Any, level: Any, count: int) -> tuple[int, int]:
     """What ``choose`` returned for one lane, as Python integers; refuse what is not a decision."""
     try:
         one, at = operator.index(arm), operator.index(level)
@@ -115,9 +116,9 @@ def one_decision(policy: Policy, arm: Any, level: Any, arms: int) -> tuple[int, 
             f"{type(policy).__name__}.choose: expected an arm and a level, two integers, got "
             f"{arm!r} and {level!r}"
         ) from error
-    if not 0 <= one < arms or at < 0:
+    if not 0 <= one < count or at < 0:
         raise ValueError(
-            f"{type(policy).__name__}.choose: expected an arm from 0 to {arms - 1} and a level "
+            f"{type(policy).__name__}.choose: expected an arm from 0 to {count - 1} and a level "
             f">= 0, got {one} and {at}"
         )
     return one, at
@@ -138,15 +139,13 @@ def grid(policy: Callable[..., Policy], **values: Sequence[Any]) -> list[Policy]
     >>> [p.beta for p in grid(DSOFUL, Gamma=[0.0], beta=[1, 3], lam=[1])]   # doctest: +SKIP
     [1, 3]
     """
-    if not callable(policy):
-        raise TypeError(f"policy: expected a policy class, got {policy!r}")
+    require(callable(policy), "policy", "a policy class", policy, TypeError)
     axes = [
         v if isinstance(v, (list, tuple, range)) or (isinstance(v, np.ndarray) and v.ndim) else [v]
         for v in values.values()
     ]
     for name, axis in zip(values, axes, strict=True):
-        if len(axis) == 0:
-            raise ValueError(f"{name}: expected at least one value")
+        require(len(axis), name, "at least one value")
     axes = [[x.item() if isinstance(x, np.generic) else x for x in axis] for axis in axes]
     try:
         return [policy(**dict(zip(values, combo, strict=True))) for combo in product(*axes)]

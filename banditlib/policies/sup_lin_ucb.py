@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from banditlib.backend import Array, namespace_of
-from banditlib.checks import real, real_array
+from banditlib.checks import real, real_array, require
 from banditlib.intervals import GUARD, Certificate, Enclosure, separated, survivors
 from banditlib.policies.base import Policy
 from banditlib.view import View, at_least, column, first_best, within
@@ -41,8 +41,7 @@ class SupLinUCB(Policy):
         if isinstance(self.beta, (list, np.ndarray)):
             object.__setattr__(self, "beta", tuple(real_array("beta", self.beta, 1).tolist()))
         if isinstance(self.beta, tuple):
-            if not self.beta:
-                raise ValueError("beta: expected at least one level")
+            require(self.beta, "beta", "at least one level")
             for value in self.beta:
                 real("beta", value, low=0.0)
         elif not callable(self.beta):

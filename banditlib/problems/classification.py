@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from banditlib.checks import real_array
+from banditlib.checks import flag, real_array, require
 from banditlib.problems.contextual import Sampled
 
 
@@ -73,21 +73,16 @@ def classification(
     names = np.asarray(labels)
     if isinstance(labels, np.ma.MaskedArray) or names.dtype.kind not in "biufUSO":
         raise TypeError(f"labels: expected numbers or strings, got {names.dtype}")
-    for flag, value in (("unit", unit), ("intercept", intercept)):
-        if not isinstance(value, bool):
-            raise TypeError(f"{flag}: expected True or False, got {value!r}")
-    if names.shape != (len(x),):
-        raise ValueError(
-            f"labels: expected {len(x)} values, one per row of features, got {names.shape}"
-        )
+    flag("unit", unit), flag("intercept", intercept)
+    alike = names.shape == (len(x),)
+    require(alike, "labels", f"{len(x)} values, one per row of features", names.shape)
     if names.dtype.kind == "f" and not np.isfinite(names).all():
         raise ValueError("labels: contains NaN or infinity")
     try:
         classes, number = np.unique(names, return_inverse=True)
     except TypeError as error:
         raise TypeError(f"labels: expected values of one kind ({error})") from error
-    if len(classes) < 2:
-        raise ValueError(f"labels: expected at least two classes, got {classes.tolist()}")
+    require(len(classes) >= 2, "labels", "at least two classes", classes.tolist())
     if intercept:
         x = np.column_stack([x, np.ones(len(x))])
     if unit:

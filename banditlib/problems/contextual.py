@@ -14,7 +14,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from banditlib.backend import to_numpy
-from banditlib.checks import fits, integer, numbers, one_backend, real, real_array
+from banditlib.checks import (
+    columns,
+    fits,
+    flag,
+    integer,
+    length,
+    numbers,
+    one_backend,
+    real,
+    real_array,
+    require,
+)
 from banditlib.linear_fit import best_linear_fit
 from banditlib.problems.seeds import generator
 
@@ -109,8 +120,7 @@ class Contextual:
     ) -> None:
         one_backend(X=X, reward=reward, mask=mask, theta=theta)
         host = numbers("X", X)
-        if host.ndim != 3:
-            raise ValueError(f"X: expected an array (sets, arms, d), got shape {host.shape}")
+        require(host.ndim == 3, "X", f"an array (sets, arms, d), got shape {host.shape}")
         present = None if mask is None else _mask("mask", mask, host.shape[:2])
         self.X = _offered("X", host, host.shape, present)
         self.reward = _offered("reward", reward, host.shape[:2], present)
@@ -129,13 +139,9 @@ class Contextual:
         self.theta = None if theta is None else real_array("theta", theta, 1)
         if self.theta is not None:
             self.theta.setflags(write=False)
-            if len(self.theta) != self.dim:
-                raise ValueError(
-                    f"theta: expected {self.dim} values, one per column of X, got {len(self.theta)}"
-                )
+            length("theta", self.theta, self.dim, "one per column of X")
         self.sigma, self.instance = real("sigma", sigma, 0.0), integer("instance", instance, 0)
-        if not isinstance(label, str):
-            raise TypeError(f"label: expected a string, got {label!r}")
+        require(isinstance(label, str), "label", "a string", label, TypeError)
         self.label = label
 
     def __repr__(self) -> str:
@@ -234,8 +240,7 @@ class Sampled(Contextual):
         instance: int = 0,
         label: str = "sampled contexts",
     ) -> None:
-        if not callable(sampler):
-            raise TypeError(f"sampler: expected a function sampler(rng, k), got {sampler!r}")
+        require(callable(sampler), "sampler", "a function sampler(rng, k)", sampler, TypeError)
         self.sampler = sampler
         self._describe(
             (integer("arms", arms, 1), integer("dim", dim, 1)), theta, sigma, instance, label
@@ -243,11 +248,9 @@ class Sampled(Contextual):
         fits("dim, arms", 8.0 * CHUNK * self.arms * self.dim, f"the contexts of {CHUNK} rounds")
         self._zeta = None if zeta is None else real("zeta", zeta, 0.0)
         self._gap = None if gap is None else real("gap", gap, 0.0)
-        if self._zeta is not None and self.theta is None:
-            raise ValueError("theta: expected with zeta, which is measured against it")
-        if not isinstance(shared, bool):
-            raise TypeError(f"shared: expected True or False, got {shared!r}")
-        self.shared = shared
+        measured = self._zeta is None or self.theta is not None
+        require(measured, "theta", "with zeta, which is measured against it")
+        self.shared = flag("shared", shared)
 
     def __repr__(self) -> str:
         return f"Sampled({self.label!r}, {self.arms} arms, d={self.dim}, sigma={self.sigma:g})"
@@ -270,10 +273,9 @@ class Sampled(Contextual):
         rng = generator(seed, "contexts", self.instance, 0 if self.shared else trial, number)
         k = np.arange(number * CHUNK + 1, (number + 1) * CHUNK + 1)
         drawn = self.sampler(rng, k)
-        if not isinstance(drawn, tuple) or len(drawn) not in (2, 3):
-            raise TypeError(
-                f"sampler: expected (X, reward) or (X, reward, mask), got {type(drawn).__name__}"
-            )
+        expected = f"(X, reward) or (X, reward, mask), got {type(drawn).__name__}"
+        right = isinstance(drawn, tuple) and len(drawn) in (2, 3)
+        require(right, "sampler", expected, kind=TypeError)
         shape = (CHUNK, self.arms, self.dim)
         given = drawn[2] if len(drawn) == 3 else None
         mask = None if given is None else _mask("sampler's mask", given, shape[:2])
@@ -330,10 +332,9 @@ def smallest_gap(gaps: np.ndarray) -> float:
 def _mask(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Check which arms are on offer: booleans, at least one in each round."""
     mask = np.array(_host(name, value))
-    if mask.dtype != bool or isinstance(value, np.ma.MaskedArray):
-        raise TypeError(f"{name}: expected True and False, got {mask.dtype}")
-    if mask.shape != shape:
-        raise ValueError(f"{name}: expected shape {shape}, one per arm, got {mask.shape}")
+    plain = mask.dtype == bool and not isinstance(value, np.ma.MaskedArray)
+    require(plain, name, f"True and False, got {mask.dtype}", kind=TypeError)
+    require(mask.shape == shape, name, f"shape {shape}, one per arm", mask.shape)
     if not mask.any(axis=-1).all():
         empty = int(np.flatnonzero(~mask.any(axis=-1))[0])
         raise ValueError(f"{name}: set {empty} offers no arm")
@@ -351,8 +352,7 @@ def _host(name: str, value: Any) -> np.ndarray:
 def _offered(name: str, value: Any, shape: tuple[int, ...], mask: np.ndarray | None) -> np.ndarray:
     """Check an array of arms or rewards; where no arm is on offer it becomes 0."""
     host = numbers(name, value)
-    if host.shape != shape:
-        raise ValueError(f"{name}: expected shape {shape}, got {host.shape}")
+    require(host.shape == shape, name, f"shape {shape}", host.shape)
     if mask is not None:
         host = np.where(mask.reshape(mask.shape + (1,) * (len(shape) - 2)), host, 0.0)
     return real_array(name, host, len(shape))
@@ -361,10 +361,10 @@ def _offered(name: str, value: Any, shape: tuple[int, ...], mask: np.ndarray | N
 def _order(value: Any, sets: int) -> np.ndarray:
     """Check the order of the sets in a cycle: integers, each set at least once."""
     order = np.array(_host("order", value))
-    if order.ndim != 1 or not np.issubdtype(order.dtype, np.integer):
-        raise TypeError("order: expected a list of set numbers")
-    if not np.array_equal(np.unique(order), np.arange(sets)):
-        raise ValueError(f"order: expected the set numbers 0 to {sets - 1}, each at least once")
+    whole = order.ndim == 1 and np.issubdtype(order.dtype, np.integer)
+    require(whole, "order", "a list of set numbers", kind=TypeError)
+    every = np.array_equal(np.unique(order), np.arange(sets))
+    require(every, "order", f"the set numbers 0 to {sets - 1}, each at least once")
     return order.astype(np.int64)
 
 
@@ -391,29 +391,25 @@ def cycle(
     repeats : how many rounds in a row show each set; by default one
     theta, sigma, instance, label : as in :class:`Contextual`
     """
-    if not isinstance(sets, (list, tuple)) or not isinstance(rewards, (list, tuple)):
-        raise TypeError("sets, rewards: expected two lists of arrays")
-    if not sets or len(sets) != len(rewards):
-        raise ValueError(
-            f"rewards: expected one array for each of {len(sets)} sets, got {len(rewards)}"
-        )
-    arms = [real_array(f"sets[{i}]", X, 2) for i, X in enumerate(sets)]
+    lists = isinstance(sets, (list, tuple)) and isinstance(rewards, (list, tuple))
+    require(lists, "sets, rewards", "two lists of arrays", kind=TypeError)
+    C = len(sets)
+    one_each = C > 0 and len(rewards) == C
+    require(one_each, "rewards", f"one array for each of {C} sets", len(rewards))
+    shown = [real_array(f"sets[{i}]", X, 2) for i, X in enumerate(sets)]
     pays = [real_array(f"rewards[{i}]", r, 1) for i, r in enumerate(rewards)]
-    d, M = arms[0].shape[1], max(len(X) for X in arms)
-    X, reward = np.zeros((len(arms), M, d)), np.zeros((len(arms), M))
-    mask = np.zeros((len(arms), M), dtype=bool)
-    for i, (points, pay) in enumerate(zip(arms, pays, strict=True)):
-        if points.shape[1] != d:
-            raise ValueError(f"sets[{i}]: expected {d} columns like sets[0], got {points.shape[1]}")
-        if len(points) != len(pay):
-            raise ValueError(f"rewards[{i}]: expected {len(points)} values, got {len(pay)}")
+    d, M = shown[0].shape[1], max(len(X) for X in shown)
+    X, reward, mask = np.zeros((C, M, d)), np.zeros((C, M)), np.zeros((C, M), dtype=bool)
+    for i, (points, pay) in enumerate(zip(shown, pays, strict=True)):
+        columns(f"sets[{i}]", points, d, "sets[0]")
+        length(f"rewards[{i}]", pay, len(points), "one per row of the set")
         X[i, : len(points)], reward[i, : len(points)], mask[i, : len(points)] = points, pay, True
     order = None
     if repeats is not None:
         times: Any = repeats.tolist() if isinstance(repeats, np.ndarray) else repeats
-        if not isinstance(times, (list, tuple)) or len(times) != len(arms):
-            raise ValueError(f"repeats: expected {len(arms)} numbers, one for each set")
+        counted = isinstance(times, (list, tuple)) and len(times) == C
+        require(counted, "repeats", f"{C} numbers, one for each set")
         times = [integer("repeats", n, 1) for n in times]
         fits("repeats", 16.0 * sum(times), "the order of the sets")
-        order = np.repeat(np.arange(len(arms)), times)
+        order = np.repeat(np.arange(C), times)
     return Contextual(X, reward, mask, theta, sigma, order, instance, label)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from banditlib.checks import fits, integer, one_backend, real, real_array
+from banditlib.checks import fits, integer, length, one_backend, real, real_array, require
 from banditlib.linear_fit import best_linear_fit
 from banditlib.problems.seeds import generator
 
@@ -38,15 +38,10 @@ class FixedArms:
     def __post_init__(self) -> None:
         one_backend(X=self.X, reward=self.reward, theta=self.theta)
         X, reward = real_array("X", self.X, 2), real_array("reward", self.reward, 1)
-        if len(X) != len(reward):
-            raise ValueError(
-                f"reward: expected {len(X)} values, one per row of X, got {len(reward)}"
-            )
+        length("reward", reward, len(X), "one per row of X")
         theta = None if self.theta is None else real_array("theta", self.theta, 1)
-        if theta is not None and len(theta) != X.shape[1]:
-            raise ValueError(
-                f"theta: expected {X.shape[1]} values, one per column of X, got {len(theta)}"
-            )
+        if theta is not None:
+            length("theta", theta, X.shape[1], "one per column of X")
         real("sigma", self.sigma, 0.0)
         integer("instance", self.instance, 0)
         values = {"X": X, "reward": reward, "theta": theta, "gaps": reward.max() - reward}
@@ -118,18 +113,14 @@ def synthetic(
     integer("dim", dim, 1), integer("arms", arms, 1), integer("attempts", attempts, 1)
     fits("dim, arms", 16.0 * dim * arms, "the arms")
     real("zeta", zeta, 0.0), real("sigma", sigma, 0.0)
-    if not isinstance(misspecification, str) or misspecification not in ("two-point", "interval"):
-        raise ValueError(
-            f"misspecification: expected 'two-point' or 'interval', got {misspecification!r}"
-        )
+    named = isinstance(misspecification, str) and misspecification in ("two-point", "interval")
+    require(named, "misspecification", "'two-point' or 'interval'", misspecification)
     if gap is not None:
-        if (
-            not isinstance(gap, (tuple, list, np.ndarray))
-            or len(np.atleast_1d(np.asarray(gap, dtype=object))) != 2
-        ):
-            raise TypeError(f"gap: expected a pair (low, high) or None, got {gap!r}")
-        if not real("gap", gap[0], 0.0) <= real("gap", gap[1], 0.0):
-            raise ValueError(f"gap: expected low <= high, got {gap!r}")
+        parts = np.atleast_1d(np.asarray(gap, dtype=object))
+        pair = isinstance(gap, (tuple, list, np.ndarray)) and len(parts) == 2
+        require(pair, "gap", "a pair (low, high) or None", gap, TypeError)
+        ordered = real("gap", gap[0], 0.0) <= real("gap", gap[1], 0.0)
+        require(ordered, "gap", "low <= high", gap)
         if arms == 1 or gap[0] > 2 * (1 + zeta):
             raise ValueError(
                 f"gap: no instance of {arms} arms has a gap in {gap}; rewards lie within 1 + zeta "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from banditlib.checks import fits, integer, real, real_array
+from banditlib.checks import below, fits, integer, real, real_array, require
 from banditlib.problems.fixed_arms import FixedArms
 from banditlib.problems.seeds import generator
 
@@ -58,19 +58,14 @@ def lower_bound(
     X : (N, d) arms to use instead of drawing them
     """
     Delta = real("Delta", Delta, 0.0, strict=True)
-    if Delta > 0.5:
-        raise ValueError(
-            f"Delta: expected at most 1/2 so that rewards stay in [0, 1], got {Delta!r}"
-        )
+    require(Delta <= 0.5, "Delta", "at most 1/2 so that rewards stay in [0, 1]", Delta)
     X = nearly_orthogonal(dim, arms, eps, seed) if X is None else real_array("X", X, 2)
     reward = np.zeros(len(X))
     for name, arm, value in (("i", i, Delta), ("j", j, 2 * Delta)):
         if arm is None and name == "j":
             continue
-        if integer(name, arm, 0) >= len(X):
-            raise ValueError(f"{name}: expected an arm below {len(X)}, got {arm!r}")
-        if name == "j" and arm == i:
-            raise ValueError(f"i, j: expected two different arms, got {i!r} for both")
+        arm = below(name, arm, len(X), "an arm")
+        require(name == "i" or arm != i, "i, j", f"two different arms, got {i!r} for both")
         reward[arm] = value
     theta = X.T @ reward
     return FixedArms(X, reward, theta=theta, label=f"lower bound ({i}, {j})")

@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from banditlib.checks import fits, integer, one_backend, real, real_array
+from banditlib.checks import (
+    columns,
+    fits,
+    integer,
+    length,
+    one_backend,
+    real,
+    real_array,
+    require,
+)
 from banditlib.problems.seeds import generator
 
 MOST_CLASSES = 255
@@ -53,17 +62,13 @@ class Pool:
         classes = [real_array("good", self.good, 2)]
         classes += [real_array("bad", bad, 2) for bad in others]
         for bad in classes[1:]:
-            if bad.shape[1] != classes[0].shape[1]:
-                raise ValueError(
-                    f"bad: expected {classes[0].shape[1]} columns like good, got {bad.shape[1]}"
-                )
-        if len(classes) > MOST_CLASSES:
-            raise ValueError(f"bad: expected at most {MOST_CLASSES - 1} classes, got {len(others)}")
+            columns("bad", bad, classes[0].shape[1], "good")
+        few = len(classes) <= MOST_CLASSES
+        require(few, "bad", f"at most {MOST_CLASSES - 1} classes", len(others))
         real("sigma", self.sigma, 0.0)
         integer("instance", self.instance, 0)
         pays = np.eye(1, len(classes))[0] if self.pays is None else real_array("pays", self.pays, 1)
-        if len(pays) != len(classes):
-            raise ValueError(f"pays: expected {len(classes)} values, one per class")
+        length("pays", pays, len(classes), "one per class")
         values = {
             "good": classes[0],
             "bad": np.concatenate(classes[1:]),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from banditlib.checks import fits, integer, real, real_array
+from banditlib.checks import fits, integer, real, real_array, require
 from banditlib.problems.contextual import CHUNK, Sampled
 from banditlib.problems.seeds import generator
 
@@ -52,15 +52,12 @@ class UnitVectors:
             return np.where(rng.random(X.shape[:2]) < 0.5, -1.0, 1.0)
         if self.misspecification == "interval":
             return 2.0 * rng.random(X.shape[:2]) - 1.0
-        shape: Callable[[np.ndarray], Any] = self.misspecification  # type: ignore[assignment]
-        values = np.asarray(shape(X), dtype=np.float64)
-        if values.shape != X.shape[:2]:
-            raise ValueError(
-                f"misspecification: expected values {X.shape[:2]} for X {X.shape}, "
-                f"got {values.shape}"
-            )
-        if not (np.abs(values) <= 1.0 + 1e-9).all():
-            raise ValueError("misspecification: expected values within [-1, 1]; zeta scales them")
+        given: Callable[[np.ndarray], Any] = self.misspecification  # type: ignore[assignment]
+        values = np.asarray(given(X), dtype=np.float64)
+        name, shape = "misspecification", X.shape[:2]
+        require(values.shape == shape, name, f"values {shape} for X {X.shape}", values.shape)
+        within = (np.abs(values) <= 1.0 + 1e-9).all()
+        require(within, name, "values within [-1, 1]; zeta scales them")
         return values
 
 
@@ -95,13 +92,9 @@ def unit_vectors(
     dim, arms = integer("dim", dim, 1), integer("arms", arms, 1)
     fits("dim, arms", 16.0 * CHUNK * dim * arms, f"the contexts of {CHUNK} rounds")
     zeta, gap = real("zeta", zeta, 0.0), real("gap", gap, 0.0)
-    if not callable(misspecification) and not (
-        isinstance(misspecification, str) and misspecification in NAMED
-    ):
-        raise ValueError(
-            "misspecification: expected 'two-point', 'interval' or a function, "
-            f"got {misspecification!r}"
-        )
+    named = isinstance(misspecification, str) and misspecification in NAMED
+    expected = "'two-point', 'interval' or a function"
+    require(named or callable(misspecification), "misspecification", expected, misspecification)
     if theta is None:
         theta = generator(seed, "instance", instance).standard_normal(dim)
         theta /= np.linalg.norm(theta)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 from conftest import IN_CI, ROOT
 
@@ -98,6 +97,8 @@ def joined(notebook: dict) -> str:
 
 
 def test_notebook_is_valid_and_holds_no_outputs(chapter):
+    import nbformat  # two seconds, which only this test should take
+
     notebook = nbformat.reads(json.dumps(finished(chapter)), as_version=4)
     nbformat.validate(notebook)
     assert all(not cell.outputs for cell in notebook.cells if cell.cell_type == "code")

@@ -22,7 +22,7 @@ def need_torch() -> None:
         pytest.skip("torch is not installed (pip install torch==2.13.0 gives a CPU build)")
 
 
-def same_decisions(backend: str, problems, rounds: int = 120) -> None:
+def same_decisions(backend: str, problems, rounds: int = 70) -> None:
     kw = dict(rounds=rounds, trials=2, seed=5, record=("arms", "levels"), progress=False)
     here = bl.simulate(problems, POLICIES, **kw)
     there = bl.simulate(problems, POLICIES, backend=backend, **kw)

@@ -12,6 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import banditlib as bl
+from banditlib import checks
+
+
+def test_a_refusal_is_one_sentence():
+    checks.require(True, "beta", "a number", "x")
+    with pytest.raises(ValueError, match=r"^beta: expected a number, got 'x'$"):
+        checks.require(False, "beta", "a number", "x")
+    with pytest.raises(TypeError, match=r"^beta: expected a number$"):
+        checks.refuse("beta", "a number", kind=TypeError)
+    with pytest.raises(ValueError, match=r"^at: expected an arm below 3, got 3$"):
+        checks.below("at", 3, 3, "an arm")
+
 
 PROBLEM = bl.problems.synthetic(seed=0, dim=3, arms=5, gap=None)
 POOL = bl.problems.Pool(np.eye(3), -np.eye(3))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from decided_again import decided_again
 
 import banditlib as bl
 from banditlib.backend import NUMPY
@@ -110,35 +111,6 @@ def test_many_dimensions(monkeypatch):
     both(monkeypatch, pool, policies, rounds=1200)
 
 
-def decided_again(pool, policy, arms, levels, piece=20_000):
-    """Every decision once more, from the posterior that the decisions before it leave.
-
-    U and b before each round are running sums, solved afresh, many rounds at a time; if all
-    decisions agree, the run is the policy's own, round after round by induction.
-    """
-    shown = pool.contexts(0, 0, len(arms))
-    depth, d = policy.levels(pool.dim, len(arms)), pool.dim
-    U, b = np.tile(policy.lam * np.eye(d), (depth, 1, 1)), np.zeros((depth, d))
-    for start in range(0, len(arms), piece):
-        part = slice(start, min(start + piece, len(arms)))
-        X, k = pool.points[shown[part]], np.arange(part.start, part.stop) + 1
-        played = shown[part][np.arange(len(k)), arms[part]]
-        x, reward = pool.points[played], pool.reward[played]
-        learns = (levels[part, None] == np.arange(1, depth + 1)).astype(float)
-        more = learns[:, :, None, None] * (x[:, None, :, None] * x[:, None, None, :])
-        told = learns[:, :, None] * (reward[:, None] * x)[:, None, :]
-        U_k, b_k = np.cumsum(more, axis=0), np.cumsum(told, axis=0)
-        inverse = np.linalg.inv(U + U_k - more)
-        theta = (inverse @ (b + b_k - told)[..., None])[..., 0]
-        mean = theta @ np.swapaxes(X, 1, 2)
-        var = np.sum((X[:, None] @ inverse) * X[:, None], axis=-1)
-        view = View(mean, var, d) if depth > 1 else View(mean[:, 0], var[:, 0], d)
-        arm, level = policy.choose(k, view)
-        np.testing.assert_array_equal(arm, arms[part])
-        np.testing.assert_array_equal(level, levels[part])
-        U, b = U + U_k[-1], b + b_k[-1]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "policy", [bl.OFUL(0.5, 1.0), bl.DSOFUL(0.02, 1.0, 1.0), bl.SupLinUCB(0.3, 1.0)]
@@ -151,8 +123,9 @@ def test_many_rounds(monkeypatch, policy):
         pool, policy, rounds=K, trials=1, record=("arms", "levels"), checkpoints=[K], progress=False
     )
     arms, levels = run.arms[0, 0, 0], run.levels[0, 0, 0]
-    decided_again(pool, policy, arms, levels)
-    played = pool.contexts(0, 0, K)[np.arange(K), arms]
+    shown = pool.contexts(0, 0, K)
+    played = shown[np.arange(K), arms]
+    decided_again(policy, lambda part: pool.points[shown[part]], pool.reward[played], arms, levels)
     wrong = pool.reward[played] < 1.0
     assert run.plays[0, 0, 0, -1].tolist() == [K - wrong.sum(), wrong.sum()]
     found = run.learnt[0, 0, 0, -1]

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from decided_again import decided_again
 
 import banditlib as bl
 from banditlib import reference
@@ -124,14 +125,15 @@ def test_longer_runs(name):
 
 @pytest.mark.slow
 def test_a_million_rounds():
-    """Rounding does not add up: every decision of a long run is the plain loop's."""
+    """Rounding does not add up: every decision of a long run follows from those before it."""
     problem, rounds = bl.problems.unit_vectors(dim=2, arms=3, sigma=0.3), 1_000_000
-    run = bl.simulate(
-        problem, bl.OFUL(1.0, 1.0), rounds, 1, seed=3, record=("arms",), progress=False
-    )
-    _, _, sets, reward = played(problem, 3, 0, rounds)
-    arms, _ = reference.ds_oful(sets, reward, rounds, 0.0, 1.0, 1.0)
-    np.testing.assert_array_equal(run.arms[0, 0, 0], arms)
+    policy, kept = bl.OFUL(1.0, 1.0), ("arms", "levels")
+    run = bl.simulate(problem, policy, rounds, 1, seed=3, record=kept, progress=False)
+    arms, levels = run.arms[0, 0, 0], run.levels[0, 0, 0]
+    shown = problem.contexts(3, 0, rounds)
+    noise = 0.3 * generator(3, "noise", problem.instance, 0).standard_normal(rounds)
+    reward = shown.reward[np.arange(rounds), arms] + noise
+    decided_again(policy, lambda part: shown.X[part], reward, arms, levels)
     assert run.drift < 1e-11
 
 

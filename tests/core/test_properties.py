@@ -35,11 +35,11 @@ def arms_of_distinct_norms(rng: np.random.Generator, n: int, d: int) -> np.ndarr
     return X / np.linalg.norm(X, axis=1, keepdims=True) * norms[:, None]
 
 
-def decide(X: np.ndarray, reward: np.ndarray, noise: np.ndarray, which: list[bl.Policy]) -> bl.Run:
-    problem = bl.problems.FixedArms(X, reward)
+def decide(problems: list[tuple], noise: np.ndarray, which: list[bl.Policy]) -> bl.Run:
+    """Runs on problems (X, reward) of one shape, which share their batches."""
     return bl.simulate(
-        problem, which, rounds=ROUNDS, trials=1, noise=noise, record=("arms", "levels"),
-        progress=False,
+        [bl.problems.FixedArms(X, reward) for X, reward in problems], which, rounds=ROUNDS,
+        trials=1, noise=noise, record=("arms", "levels"), progress=False,
     )  # fmt: skip
 
 
@@ -49,9 +49,9 @@ def test_permuting_arms_of_distinct_norms_permutes_decisions(seed, d, n):
     rng = np.random.default_rng(seed)
     X, noise = arms_of_distinct_norms(rng, n, d), rng.standard_normal((1, ROUNDS))
     r, order, which = X @ rng.standard_normal(d), rng.permutation(n), policies(rng)
-    one, two = decide(X, r, noise, which), decide(X[order], r[order], noise, which)
-    np.testing.assert_array_equal(one.arms, order[two.arms])
-    np.testing.assert_array_equal(one.levels, two.levels)
+    run = decide([(X, r), (X[order], r[order])], noise, which)
+    np.testing.assert_array_equal(run.arms[0], order[run.arms[1]])
+    np.testing.assert_array_equal(run.levels[0], run.levels[1])
 
 
 @given(seeds, dims, counts)
@@ -62,9 +62,9 @@ def test_rotating_all_vectors_changes_nothing(seed, d, n):
     X /= np.linalg.norm(X, axis=1, keepdims=True)  # unit vectors: the first round is one large tie
     Q = np.linalg.qr(rng.standard_normal((d, d)))[0]
     r, which = X @ rng.standard_normal(d), policies(rng)
-    one, two = decide(X, r, noise, which), decide(X @ Q, r, noise, which)
-    np.testing.assert_array_equal(one.arms, two.arms)
-    np.testing.assert_array_equal(one.levels, two.levels)
+    run = decide([(X, r), (X @ Q, r)], noise, which)
+    np.testing.assert_array_equal(run.arms[0], run.arms[1])
+    np.testing.assert_array_equal(run.levels[0], run.levels[1])
 
 
 @given(seeds, dims, counts, st.floats(-4, 4))
@@ -72,17 +72,17 @@ def test_rotating_all_vectors_changes_nothing(seed, d, n):
 def test_widths_never_grow_beyond_rounding(seed, d, n, log_lam):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((1, n, d))
-    arms = ArmPosterior(X, np.array([10.0**log_lam]), NUMPY, np.float64)
+    posterior = ArmPosterior(X, np.array([10.0**log_lam]), NUMPY, np.float64)
     counted = np.zeros((1, 1, n))
     for _ in range(60):
-        before = arms.var.copy()
+        before = posterior.var.copy()
         a = rng.integers(n, size=1)
-        arms.learn(a, np.ones(1, dtype=np.int64), rng.standard_normal(1))
+        posterior.learn(a, np.ones(1, dtype=np.int64), rng.standard_normal(1))
         counted[0, 0, a] += 1
-        if arms.worn():
-            arms.refresh(counted, np.zeros_like(counted), measure=False)
-        assert (arms.var <= before * (1 + 1e-9)).all()
-        assert (arms.var >= 0).all()
+        if posterior.worn():
+            posterior.refresh(counted, np.zeros_like(counted), measure=False)
+        assert (posterior.var <= before * (1 + 1e-9)).all()
+        assert (posterior.var >= 0).all()
 
 
 @given(seeds, dims, counts, st.floats(0.05, 1.0))
@@ -106,9 +106,8 @@ def test_levels_are_entered_in_order_and_end_as_prescribed(seed, d, n):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d)) * 0.6
     assume(np.abs(X).max() > 1e-3)
-    run = decide(
-        X, X @ rng.standard_normal(d), rng.standard_normal((1, ROUNDS)), [bl.SupLinUCB(1, 1)]
-    )
+    reward, noise = X @ rng.standard_normal(d), rng.standard_normal((1, ROUNDS))
+    run = decide([(X, reward)], noise, [bl.SupLinUCB(1, 1)])
     k, level = np.arange(1, ROUNDS + 1), run.levels[0, 0, 0]
     deep = level > 1
     assert (k[deep] > 4.0 ** (level[deep] - 1) * d).all()

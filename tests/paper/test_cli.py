@@ -116,13 +116,14 @@ def test_damage_is_named_and_repaired(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_the_same_results_with_any_number_of_workers(tmp_path: Path) -> None:
-    digests = []
-    for workers in ("1", "2", "3"):
-        out = tmp_path / workers
-        process = start(["reproduce", "fake", "--scale", "paper", "--workers", workers], out)
+    command = ["reproduce", "fake", "--scale", "paper", "--workers"]
+    assert cli.main([*command, "1", "--out", str(tmp_path / "1")]) == cli.OK
+    digests = [fake.digests(tmp_path / "1")]
+    for workers in ("2", "3"):
+        process = start([*command, workers], tmp_path / workers)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0, said
-        digests.append(fake.digests(out))
+        digests.append(fake.digests(tmp_path / workers))
     assert digests[0] == digests[1] == digests[2] and len(digests[0]) == 24
 
 
@@ -228,8 +229,8 @@ def test_interrupt_leaves_a_resumable_state(tmp_path: Path) -> None:
             _, said = process.communicate(timeout=30)
             assert process.returncode == cli.INTERRUPTED and "Interrupted" in said
             assert "Traceback" not in said
-        again = start(["reproduce", "fake", "--scale", "full", "--workers", "1"], out)
-        assert again.wait(60) == 0 and len(fake.digests(out)) == 60
+        again = ["reproduce", "fake", "--scale", "full", "--workers", "1", "--out", str(out)]
+        assert cli.main(again) == cli.OK and len(fake.digests(out)) == 60
         assert not list(out.glob("**/*.tmp"))  # what a killed worker left was swept
 
 

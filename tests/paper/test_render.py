@@ -144,6 +144,12 @@ def test_digits_say_so_in_every_file() -> None:
     assert b"not cats and dogs" in files[".md"] and b"digits" in files[".csv"].splitlines()[0]
 
 
+def test_names_of_files_without_drawing_them() -> None:
+    with render.names_only():
+        assert render.figure_files(plt.figure(), "-x") == {"-x.svg": b"", "-x.png": b""}
+    assert all(render.figure_files(plt.figure()).values())
+
+
 def test_numbers_and_tables() -> None:
     assert [render.number(v) for v in (-1.234, 12.34, 1234.5)] == ["−1.23", "12.3", "1234"]
     assert [render.p_value(p) for p in (1e-5, 0.0123, 0.5)] == ["< 0.001", "0.012", "0.50"]

@@ -89,8 +89,9 @@ def _coba() -> Player:
 def _mabwiser() -> Player:
     mabwiser = importlib.import_module("mabwiser.mab")
     problem, rng = bl.problems.synthetic(seed=0), np.random.default_rng(0)
-    arms = list(range(problem.arms))
-    mab = mabwiser.MAB(arms, mabwiser.LearningPolicy.LinUCB(alpha=1.0, l2_lambda=1.0))
+    mab = mabwiser.MAB(
+        list(range(problem.arms)), mabwiser.LearningPolicy.LinUCB(alpha=1.0, l2_lambda=1.0)
+    )
     context = rng.standard_normal((1, problem.dim))
     first = rng.integers(problem.arms, size=200)
     contexts = rng.standard_normal((200, problem.dim))
@@ -108,10 +109,10 @@ def _river() -> Player:
     problem = bl.problems.synthetic(seed=0)
     policy = bandit.LinUCBDisjoint(alpha=1.0, seed=0)
     context = {i: 1.0 / 4 for i in range(problem.dim)}
-    arms = list(range(problem.arms))
+    numbers = list(range(problem.arms))
 
     def decide() -> None:
-        a = policy.pull(arms, context=context)
+        a = policy.pull(numbers, context=context)
         policy.update(a, context, float(problem.reward[a]))
 
     return Player("LinUCBDisjoint, one regression per arm", decide, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
+from banditlib.checks import one_of
 from banditlib.paper.experiments import base
 from banditlib.paper.experiments.base import Experiment, Family, Rendered
 from banditlib.paper.store import Config, Packed, key
@@ -41,8 +42,7 @@ def families() -> dict[str, Family]:
 def stored(name: str, scale: str = "full", folder: Path | None = None) -> list[Packed]:
     """The stored cells of the experiment `name`, in its order; absent cells are left out."""
     known = registry()
-    if name not in known:
-        raise ValueError(f"name is {name!r}, expected one of {', '.join(known)}")
+    one_of("name", name, tuple(known))
     found = {cell.key: cell for cell in base.stored(known[name].family, folder)}
     wanted = [key(config) for config in known[name].cells(scale)]
     return [found[k] for k in wanted if k in found]

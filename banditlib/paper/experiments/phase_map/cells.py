@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import banditlib as bl
+from banditlib.checks import one_of
 from banditlib.engines import engine_number
 from banditlib.paper.experiments.base import Family, cell_config
 from banditlib.paper.store import Arrays, Cell, Config, Packed
@@ -77,8 +78,7 @@ def instance(
         down as far as they can along v; or "worst", :math:`s(x_a)=-\mathrm{sign}\,x_1^\top
         G^{-1}x_a`, which push it down as far as signs can
     """
-    if kind not in (*KINDS, WORST):
-        raise ValueError(f"kind: expected one of {(*KINDS, WORST)}, got {kind!r}")
+    one_of("kind", kind, (*KINDS, WORST))
     rng = generator(seed, "instance", number, d)
     rest = _belt(rng, arms - 1, d)
     v = np.append(0.0, rng.standard_normal(d - 1))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from banditlib.checks import one_of
 from banditlib.paper.experiments.base import Rendered, results_folder, stored
 from banditlib.paper.experiments.synthetic import cells as synthetic
 from banditlib.paper.render import markdown, number, p_value, records_csv, signed
@@ -189,8 +190,7 @@ def choose(reading: Reading, selection: str = "best per row") -> dict[str, Chose
     ``shared``: the (β, λ) at which OFUL has least regret, for all rows (those that were run there).
     ``other seeds``: the best of the next replicate, reported on this one.
     """
-    if selection not in SELECTIONS:
-        raise ValueError(f"selection: expected one of {SELECTIONS}, got {selection!r}")
+    one_of("selection", selection, SELECTIONS)
     picks = {row: _best(grid) for row, grid in reading.items()}
     out = {}
     for row, grid in reading.items():
