@@ -405,14 +405,16 @@ def arrange(pairs: list[tuple[str, str]], order: list[str]) -> dict[str, tuple[i
 
 WORDS = {
     "Lemma": "L", "Theorem": "Thm", "Corollary": "Cor", "Equation": "Eq", "Definition": "Def",
-    "Algorithm": "Alg", "Remark": "Rem", "Section": "Sec", "Dissertation": "Diss",
+    "Algorithm": "Alg", "Remark": "Rem", "Table": "Table", "Figure": "Figure",
+    "Dissertation": "Diss",
 }  # fmt: skip
 
 
 def short(row: claims.Row, most: int = 9) -> str:
     """A name for a small box: ``L C.4``, ``Eq (B.1)``, ``sherman-…`` for a lemma of ours."""
     word, _, rest = row.printed.partition(" ")
-    name = f"{WORDS.get(word, word)} {rest}".strip() if rest else row.id.partition(":")[2] or row.id
+    numbered = f"{WORDS[word]} {rest}" if rest and word in WORDS else ""
+    name = numbered or row.id.partition(":")[2] or row.id
     return name if len(name) <= most else name[: most - 1].rstrip(" ,-") + "…"
 
 
