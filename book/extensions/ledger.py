@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -68,6 +70,13 @@ def lean_link(row: claims.Row) -> nodes.reference:
     """The declaration that proves the statement in Lean."""
     uri = f"{LEAN}/{row.lean['commit']}/{row.lean['file']}"
     return nodes.reference("", "", nodes.literal("", row.lean["name"]), refuri=uri)
+
+
+@cache
+def page_title(page: str) -> str:
+    """The title of a page of the book, off its source."""
+    found = re.search(r"(?m)^# (.+)$", (claims.ROOT / f"{page}.md").read_text("utf8"))
+    return found[1] if found else page
 
 
 def link(directive: SphinxDirective, page: str, target: str, text: str) -> nodes.reference:
@@ -332,7 +341,7 @@ class Numbers(Inline):
         return out
 
     def row(self, row: claims.Row) -> nodes.row:
-        place = link(self, row.page, row.target, row.page.rpartition("/")[2])
+        place = link(self, row.page, row.target, page_title(row.page))
         verdict = nodes.paragraph("", "")
         if row.verdict != claims.NO_VERDICT:
             verdict += badge(row)
