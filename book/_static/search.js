@@ -44,7 +44,10 @@
       sum += best;
     }
     if (words.length > 1 && entry.low.includes(phrase)) sum += 8;
-    if (entry.lowTitle.startsWith(phrase)) sum += 10;
+    if (entry.lowTitle.startsWith(phrase)) {
+      // the thing itself, Theorem 6.1 (thm:lower), before its parts: Theorem 6.1, first regime
+      sum += /^(?: \(| [a-z]+:|$)/.test(entry.lowTitle.slice(phrase.length)) ? 14 : 10;
+    }
     if (PRINTED.test(phrase) && PAPERS.test(entry.page.url) && entry.lowTitle.includes(phrase)) sum += 20;
     if (entry.anchor === named(phrase)) sum += 30;
     return sum + 3 / (1 + entry.text.length / 400);

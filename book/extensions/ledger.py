@@ -46,12 +46,19 @@ ERROR_TITLE = {
 LEAN = "https://github.com/RemyDegenne/Ito2026Adversarial/blob"
 
 
+@cache
+def whole_ledger() -> tuple[list[str], list[claims.Row]]:
+    """The ledger's files and its rows, read once in a build: pages ask some two hundred times."""
+    files = sorted(claims.HERE.rglob("*"))
+    return [str(path) for path in files if path.suffix in {".yml", ".py", ".json"}], claims.load()
+
+
 def ledger_rows(directive: SphinxDirective | SphinxRole) -> list[claims.Row]:
-    """Load the ledger and make the page depend on its files."""
-    for path in sorted(claims.HERE.rglob("*")):
-        if path.suffix in {".yml", ".py", ".json"}:
-            directive.env.note_dependency(str(path))
-    return claims.load()
+    """The rows of the ledger; the page depends on its files."""
+    files, rows = whole_ledger()
+    for path in files:
+        directive.env.note_dependency(path)
+    return rows
 
 
 def verdict_text(row: claims.Row) -> str:

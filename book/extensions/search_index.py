@@ -57,6 +57,7 @@ class Reader(HTMLParser):
         self.entries: list[Entry] = []
         self.open: list[tuple[str, Entry | None, bool]] = []  # tag, entry it began, silent?
         self.titles: list[str] | None = None
+        self.waiting: list[str] = []  # anchors of names that the next entry explains
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in VOID:
@@ -65,11 +66,13 @@ class Reader(HTMLParser):
         classes = set(given.get("class", "").split())
         silent = tag in SILENT_TAGS or bool(classes & SILENT_CLASSES)
         began = None
-        if begins_entry(tag, given.get("id", ""), classes):
-            began = Entry(given["id"])
-            if self.entries and is_name(self.entries[-1]) and not self.entries[-1].text():
-                bare = self.entries.pop()
-                began.others = [*bare.others, bare.anchor]
+        name = given.get("id", "")
+        if tag == "span" and name.startswith(NAME):
+            inside = self.current()
+            (inside.others if inside and is_name(inside) else self.waiting).append(name)
+        elif begins_entry(tag, name, classes):
+            began = Entry(name, others=self.waiting)
+            self.waiting = []
             self.entries.append(began)
         self.open.append((tag, began, silent))
         if tag in ("h1", "h2", "h3", "h4") or "admonition-title" in classes:

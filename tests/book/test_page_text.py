@@ -309,7 +309,8 @@ def test_search_knows_sections_statements_and_rows():
 NAMES = """<section id="policies"><h2>Policies</h2>
 <span id="api-dsoful"><span id="index-1"></span></span><dl class="simple myst" id="api-oful">
 <dt><code>bl.DSOFUL(Gamma, beta)</code>, <code>bl.OFUL(beta)</code></dt><dd>Algorithm 1.</dd></dl>
-<p id="api-lower-bound">The family is <code>bl.problems.lower_bound</code>.</p></section>"""
+<p id="api-lower-bound"><span id="api-nearly-orthogonal"></span>The family is
+<code>bl.problems.lower_bound</code>, on <code>nearly_orthogonal(n)</code> arms.</p></section>"""
 
 
 def test_search_knows_names_of_the_package():
@@ -319,6 +320,7 @@ def test_search_knows_names_of_the_package():
     )  # fmt: skip
     assert found["api-oful"][0] == "bl.OFUL(beta)"
     assert found["api-lower-bound"][0] == "bl.problems.lower_bound"
+    assert found["api-nearly-orthogonal"][0] == "nearly_orthogonal(n)"
 
 
 @pytest.mark.site
