@@ -46,7 +46,8 @@ def stored_label(raw: nodes.raw, before: nodes.raw | None) -> str:
     """What a line of links to stored results is about, unless it stands right below that."""
     cell = cell_of(raw)
     place = cell.parent.index(cell)
-    if before is not None and place and cell.parent[place - 1] is cell_of(before):
+    shown = before is not None and SHOWN.search(before.astext()) and cell_of(before)
+    if place and cell.parent[place - 1] is shown:
         return ""
     name = NAMED.search(raw.astext())
     return f"Stored results of {name[1]}: " if name else ""
