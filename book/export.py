@@ -8,6 +8,7 @@ chapter cites.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -125,7 +126,7 @@ def finish(
 ) -> dict[str, Any]:
     """Return the exported `notebook` of the chapter `path` as a reader elsewhere needs it."""
     source = path.read_text("utf8")
-    cells = with_captions(notebook["cells"], source_cells(path), numbers)
+    cells = join_folds(with_captions(notebook["cells"], source_cells(path), numbers))
     cells = [tidy(cell, repository, path.stem) for cell in cells]
     add_targets(cells)
     cites = re.findall(r"\{cite[^}]*\}`([^`]*)`", source)
@@ -199,6 +200,33 @@ def with_captions(cells: list[Cell], sources: list[Cell], numbers: dict[str, str
         first = waiting[0]["source"].strip()[:60]
         raise ValueError(f"export: {len(waiting)} code cells are missing, first {first!r}")
     return out
+
+
+def join_folds(cells: list[Cell]) -> list[Cell]:
+    """Put folded code that shows nothing into the folded cell that follows it."""
+    out: list[Cell] = []
+    for cell in cells:
+        before = out[-1] if out else cell
+        if out and before["metadata"] == cell["metadata"] == folded("hide-input"):
+            code = without_title(before)
+            if shows_nothing(code):
+                title = cell["source"].partition("\n")[0]
+                joined = f"{title}\n{code.rstrip()}\n\n\n{without_title(cell)}"
+                cell = {**out.pop(), "source": joined}
+        out.append(cell)
+    return out
+
+
+def without_title(cell: Cell) -> str:
+    """The code of a folded cell, below the line that names the fold."""
+    return cell["source"].partition("\n")[2]
+
+
+def shows_nothing(code: str) -> bool:
+    """Say whether a cell with this code has no output."""
+    last = ast.parse(code).body[-1:]
+    talks = re.search(r"\b(?:print|display)\(", code)
+    return not talks and not any(isinstance(node, ast.Expr) for node in last)
 
 
 def tidy(cell: Cell, repository: str, name: str) -> Cell:

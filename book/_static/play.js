@@ -162,7 +162,7 @@
 
   const separation = (root) => {
     const most = 400;
-    const chart = svg("svg", { viewBox: "0 0 460 300", role: "img", class: "play-race" });
+    const chart = svg("svg", { viewBox: "0 0 460 306", role: "img", class: "play-race" });
     const say = html("p", { class: "play-say" });
     const again = html("button", { type: "button" }, "Pause");
     const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -184,7 +184,8 @@
       return [
         svg("path", { d: `M${points.join("L")}`, class: `race-line race-${name}` }),
         svg("circle", { cx: x(last), cy: y(learner.regret), r: 4, class: `race-dot race-${name}` }),
-        svg("text", { x: x(last) + 8, y: y(learner.regret) + (name === "ds" ? -6 : 4), class: `race-${name}` },
+        // above the other's name, however close the curves are
+        svg("text", { x: x(last) + 8, y: name === "ds" ? y(learner.regret) - 6 : Math.min(y(learner.regret) + 4, y(selecting.regret) - 28), class: `race-${name}` },
           name === "ds" ? "DS-OFUL" : "OFUL"),
       ];
     };
@@ -195,7 +196,7 @@
         ...[0, 50, 100].map((v) => svg("text", { x: 40, y: 266 - (v * 236) / 110, "text-anchor": "end" }, String(v))),
         svg("text", { x: 50, y: 22 }, "reward lost so far"),
         ...[0, 200, 400].map((v) => svg("text", { x: 46 + (v * 330) / most, y: 280, "text-anchor": "middle" }, String(v))),
-        svg("text", { x: 211, y: 297, "text-anchor": "middle" }, "choices made"),
+        svg("text", { x: 211, y: 301, "text-anchor": "middle" }, "choices made"),
         ...line(oful, "oful"),
         ...line(selecting, "ds"),
       );

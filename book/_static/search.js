@@ -5,6 +5,8 @@
   // A reader who types a printed number has the paper open: its rows come before the book's own.
   const PRINTED = /^(?:theorem|lemma|corollary|definition|assumption|equation|algorithm|table|figure|remark|proposition)\s+\(?[a-z]?[\d.]/;
   const PAPERS = /^book\/(?:paper-numbers|claims-ledger|errata)\.html/;
+  // A reader who types a name of the package, bl.simulate( say, wants to know what it does.
+  const named = (phrase) => `api-${phrase.replace(/\(.*/, "").split(".").pop().replaceAll("_", "-")}`;
   const ROOT = document.documentElement.dataset.content_root ?? "../";
   const MOST = 12;
 
@@ -42,8 +44,12 @@
       sum += best;
     }
     if (words.length > 1 && entry.low.includes(phrase)) sum += 8;
-    if (entry.lowTitle.startsWith(phrase)) sum += 10;
+    if (entry.lowTitle.startsWith(phrase)) {
+      // the thing itself, Theorem 6.1 (thm:lower), before its parts: Theorem 6.1, first regime
+      sum += /^(?: \(| [a-z]+:|$)/.test(entry.lowTitle.slice(phrase.length)) ? 14 : 10;
+    }
     if (PRINTED.test(phrase) && PAPERS.test(entry.page.url) && entry.lowTitle.includes(phrase)) sum += 20;
+    if (entry.anchor === named(phrase)) sum += 30;
     return sum + 3 / (1 + entry.text.length / 400);
   };
 

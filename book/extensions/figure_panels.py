@@ -24,6 +24,7 @@ from banditlib.paper import provenance
 
 SHOWN = re.compile(r'class="(bl-figure|bl-table)"')
 MADE = '<details class="made">'
+NAMED = re.compile(r"<summary>How (\S+) was made")
 LINK = re.compile(r"<a [^>]*\bdownload\b[^>]*>.*?</a>")
 LINKS = re.compile(r"<dt>Download</dt><dd>.*?</dd>")
 FOLDER = "drawn"
@@ -34,10 +35,29 @@ def file_name(page: str, content: str) -> str:
     return f"{page}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
 
 
-def links_line(links: list[str], inline: bool) -> nodes.raw:
+def links_line(links: list[str], inline: bool, label: str = "") -> nodes.raw:
     """The links to downloads: in a caption, or in a line of their own."""
     tag = "span" if inline else "div"
-    return nodes.raw("", f' <{tag} class="downloads">{" · ".join(links)}</{tag}>', format="html")
+    line = f' <{tag} class="downloads">{label}{" · ".join(links)}</{tag}>'
+    return nodes.raw("", line, format="html")
+
+
+def stored_label(raw: nodes.raw, before: nodes.raw | None) -> str:
+    """What a line of links to stored results is about, unless it stands right below that."""
+    cell = cell_of(raw)
+    place = cell.parent.index(cell)
+    shown = before is not None and SHOWN.search(before.astext()) and cell_of(before)
+    if place and cell.parent[place - 1] is shown:
+        return ""
+    name = NAMED.search(raw.astext())
+    return f"Stored results of {name[1]}: " if name else ""
+
+
+def cell_of(node: nodes.Element) -> nodes.Element:
+    """The cell whose output a node is."""
+    while node.parent is not None and node.get("nb_element") != "cell_code":
+        node = node.parent
+    return node
 
 
 def own_links(docname: str, content: str, label: str) -> list[str]:
@@ -88,7 +108,10 @@ def add_links(app: Sphinx, doctree: nodes.document) -> None:
         content = raw.astext()
         if MADE in content:
             panels.append(LINKS.sub("", content))
-            raw.replace_self(links_line(LINK.findall(content), inline=False))
+            links = LINK.findall(content)
+            before = shown[number - 2] if number > 1 else None
+            label = stored_label(raw, before)
+            raw.replace_self(links_line(links, inline=False, label=label))
         elif after is None or MADE not in after.astext():
             box = enclosing(raw)
             names = [*box.get("ids", []), *box.get("names", []), f"fig-shown-{number}"]

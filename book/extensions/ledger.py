@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -44,12 +46,19 @@ ERROR_TITLE = {
 LEAN = "https://github.com/RemyDegenne/Ito2026Adversarial/blob"
 
 
+@cache
+def whole_ledger() -> tuple[list[str], list[claims.Row]]:
+    """The ledger's files and its rows, read once in a build: pages ask some two hundred times."""
+    files = sorted(claims.HERE.rglob("*"))
+    return [str(path) for path in files if path.suffix in {".yml", ".py", ".json"}], claims.load()
+
+
 def ledger_rows(directive: SphinxDirective | SphinxRole) -> list[claims.Row]:
-    """Load the ledger and make the page depend on its files."""
-    for path in sorted(claims.HERE.rglob("*")):
-        if path.suffix in {".yml", ".py", ".json"}:
-            directive.env.note_dependency(str(path))
-    return claims.load()
+    """The rows of the ledger; the page depends on its files."""
+    files, rows = whole_ledger()
+    for path in files:
+        directive.env.note_dependency(path)
+    return rows
 
 
 def verdict_text(row: claims.Row) -> str:
@@ -68,6 +77,13 @@ def lean_link(row: claims.Row) -> nodes.reference:
     """The declaration that proves the statement in Lean."""
     uri = f"{LEAN}/{row.lean['commit']}/{row.lean['file']}"
     return nodes.reference("", "", nodes.literal("", row.lean["name"]), refuri=uri)
+
+
+@cache
+def page_title(page: str) -> str:
+    """The title of a page of the book, off its source."""
+    found = re.search(r"(?m)^# (.+)$", (claims.ROOT / f"{page}.md").read_text("utf8"))
+    return found[1] if found else page
 
 
 def link(directive: SphinxDirective, page: str, target: str, text: str) -> nodes.reference:
@@ -332,7 +348,7 @@ class Numbers(Inline):
         return out
 
     def row(self, row: claims.Row) -> nodes.row:
-        place = link(self, row.page, row.target, row.page.rpartition("/")[2])
+        place = link(self, row.page, row.target, page_title(row.page))
         verdict = nodes.paragraph("", "")
         if row.verdict != claims.NO_VERDICT:
             verdict += badge(row)
@@ -405,14 +421,16 @@ def arrange(pairs: list[tuple[str, str]], order: list[str]) -> dict[str, tuple[i
 
 WORDS = {
     "Lemma": "L", "Theorem": "Thm", "Corollary": "Cor", "Equation": "Eq", "Definition": "Def",
-    "Algorithm": "Alg", "Remark": "Rem", "Section": "Sec", "Dissertation": "Diss",
+    "Algorithm": "Alg", "Remark": "Rem", "Table": "Table", "Figure": "Figure",
+    "Dissertation": "Diss",
 }  # fmt: skip
 
 
 def short(row: claims.Row, most: int = 9) -> str:
     """A name for a small box: ``L C.4``, ``Eq (B.1)``, ``sherman-…`` for a lemma of ours."""
     word, _, rest = row.printed.partition(" ")
-    name = f"{WORDS.get(word, word)} {rest}".strip() if rest else row.id.partition(":")[2] or row.id
+    numbered = f"{WORDS[word]} {rest}" if rest and word in WORDS else ""
+    name = numbered or row.id.partition(":")[2] or row.id
     return name if len(name) <= most else name[: most - 1].rstrip(" ,-") + "…"
 
 

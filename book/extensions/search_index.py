@@ -1,4 +1,4 @@
-"""The book's own search index: every section, statement and row of the ledger, in words.
+"""The book's own search index: every section, statement, row of the ledger and name, in words.
 
 While a page is written its sections are read off its HTML, in which all numbers and references are
 resolved, and kept beside Sphinx's memory of the page. At the end they become one file,
@@ -29,6 +29,8 @@ SILENT_TAGS = {"script", "style", "svg", "button", "form", "select", "template",
 SILENT_CLASSES = {"headerlink", "made", "downloads", "cell_input", "reading-time", "live"}
 BLOCKS = {"p", "li", "tr", "td", "th", "div", "h1", "h2", "h3", "h4", "dt", "dd", "figcaption"}
 VOID = {"br", "img", "input", "hr", "link", "meta", "col", "wbr"}
+#: How anchors of the package's names begin, on the page that explains them.
+NAME = "api-"
 FORMULA = re.compile(r"\\[(\[](.*?)\\[)\]]", re.DOTALL)
 
 
@@ -39,6 +41,7 @@ class Entry:
     anchor: str
     title: str = ""
     parts: list[str] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)  # anchors of names explained together with it
 
     def text(self) -> str:
         """Its text, formulas as words."""
@@ -54,6 +57,7 @@ class Reader(HTMLParser):
         self.entries: list[Entry] = []
         self.open: list[tuple[str, Entry | None, bool]] = []  # tag, entry it began, silent?
         self.titles: list[str] | None = None
+        self.waiting: list[str] = []  # anchors of names that the next entry explains
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in VOID:
@@ -62,8 +66,13 @@ class Reader(HTMLParser):
         classes = set(given.get("class", "").split())
         silent = tag in SILENT_TAGS or bool(classes & SILENT_CLASSES)
         began = None
-        if begins_entry(tag, given.get("id", ""), classes):
-            began = Entry(given["id"])
+        name = given.get("id", "")
+        if tag == "span" and name.startswith(NAME):
+            inside = self.current()
+            (inside.others if inside and is_name(inside) else self.waiting).append(name)
+        elif begins_entry(tag, name, classes):
+            began = Entry(name, others=self.waiting)
+            self.waiting = []
             self.entries.append(began)
         self.open.append((tag, began, silent))
         if tag in ("h1", "h2", "h3", "h4") or "admonition-title" in classes:
@@ -108,7 +117,23 @@ def begins_entry(tag: str, name: str, classes: set[str]) -> bool:
         return False
     if tag == "section":
         return True
-    return name.startswith("claim-") or "erratum" in classes or {"proof", "admonition"} <= classes
+    return (
+        name.startswith(("claim-", NAME))
+        or "erratum" in classes
+        or {"proof", "admonition"} <= classes
+    )
+
+
+def is_name(entry: Entry) -> bool:
+    """Say whether an entry explains a name of the package."""
+    return entry.anchor.startswith(NAME)
+
+
+def signature(anchor: str, text: str) -> str:
+    """How `text` writes the name of the package whose anchor this is, with its arguments."""
+    name = re.escape(anchor.removeprefix(NAME)).replace(r"\-", "[-_ ]")
+    found = re.search(rf"[\w.]*\b{name}\b(?:\([^)]*\))?", text, re.IGNORECASE)
+    return found[0] if found else ""
 
 
 def entries(body: str) -> list[tuple[str, str, str]]:
@@ -118,9 +143,10 @@ def entries(body: str) -> list[tuple[str, str, str]]:
     found = []
     for entry in reader.entries:
         text = entry.text()
-        title = entry.title or text[:60].rsplit(" ", 1)[0]
-        if text:
-            found.append((entry.anchor, html.unescape(title), text))
+        for anchor in [entry.anchor, *entry.others] if text else []:
+            name = signature(anchor, text) if is_name(entry) else entry.title
+            title = name or text[:60].rsplit(" ", 1)[0]
+            found.append((anchor, html.unescape(title), text))
     return found
 
 

@@ -5,6 +5,8 @@
 shows the cell without it, and no cell at all where nothing else is left. The exported notebooks
 keep every line.
 
+Folded cells that follow one another share one fold.
+
 Some text is for some readers only: ``:::{div} page-only`` (about a knob that an exported notebook
 does not have), ``notebook-only``, ``if-published`` (where the repository has a known address, and
 with it Colab and Binder), ``unless-published``.
@@ -72,6 +74,34 @@ def hide_bookkeeping(app: Sphinx, doctree: nodes.document) -> None:
                 block.rawsource, block[:] = code, [nodes.Text(code)]
             else:
                 box.parent.remove(box)
+    join_folds(doctree)
+
+
+def join_folds(doctree: nodes.document) -> None:
+    """Put a folded cell with nothing to show into the fold of the folded cell that follows."""
+    for cell in list(doctree.findall(nodes.container)):
+        if cell.get("nb_element") != "cell_code" or cell.parent is None:
+            continue
+        if not cell.children:  # it was bookkeeping only, without output
+            cell.parent.remove(cell)
+            continue
+        follower = cell.next_node(descend=False, siblings=True)
+        if share_fold(cell, follower):
+            cell.parent.remove(cell)
+            del cell["hide_mode"]
+            code = follower[0]
+            follower[0] = nodes.container("", cell, code, nb_element="cell_code_source")
+
+
+def share_fold(cell: nodes.container, follower: nodes.Node | None) -> bool:
+    """Say whether `cell` shows nothing but a fold, right above the fold of `follower`."""
+    if not isinstance(follower, nodes.container) or not follower.children:
+        return False
+    hidden = cell.get("hide_mode")
+    if hidden not in ("input", "all") or follower.get("hide_mode") != hidden:
+        return False
+    codes = [box[0].get("nb_element") == "cell_code_source" for box in (cell, follower)]
+    return all(codes) and (hidden == "all" or len(cell) == 1)
 
 
 def choose_readers(app: Sphinx, doctree: nodes.document, docname: str) -> None:

@@ -96,6 +96,21 @@ def joined(notebook: dict) -> str:
     return "\n\n".join("".join(cell["source"]) for cell in notebook["cells"])
 
 
+def test_folded_code_that_shows_nothing_joins_the_next_fold():
+    hidden = export.folded("hide-input")
+    cells = [
+        {**code(f"# @title Code\n{source}"), "metadata": hidden}
+        for source in ("x = 1", "y = x", "y", "z = 2", "print(z)", "z")
+    ]
+    joined = export.join_folds([*cells[:3], text("between"), *cells[3:]])
+    assert [cell["source"] for cell in joined] == [
+        "# @title Code\nx = 1\n\n\ny = x\n\n\ny",
+        "between",
+        "# @title Code\nz = 2\n\n\nprint(z)",
+        "# @title Code\nz",
+    ]
+
+
 def test_notebook_is_valid_and_holds_no_outputs(chapter):
     import nbformat  # two seconds, which only this test should take
 

@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup
 from conftest import ROOT
 
 from book import build, pdf
-from book.extensions import page_text, search_index, site_assets, symbols
+from book.extensions import page_text, search_index, shown_cells, site_assets, symbols
 
 # Pages whose data are meant to be played with.
 INTERACTIVE = {"notebooks/play.html", "notebooks/interplay.html"}
@@ -241,6 +241,50 @@ def test_pdf_has_every_page_and_no_lost_link(site):
     assert inside <= set(ids) | {""}, sorted(inside - set(ids))[:5]
 
 
+# ---- Folded cells
+
+
+def folded(text: str, mode: str, *outputs: str):
+    from docutils import nodes
+
+    cell = nodes.container(nb_element="cell_code", hide_mode=mode, classes=["cell"])
+    cell += nodes.container("", nodes.literal_block(text, text), nb_element="cell_code_source")
+    cell.extend(nodes.paragraph(output, output) for output in outputs)
+    return cell
+
+
+def test_folded_cells_in_a_row_share_a_fold():
+    from docutils import nodes
+    from docutils.utils import new_document
+
+    page = new_document("page")
+    page += [folded("a", "input"), folded("b", "input"), folded("c", "input", "seen")]
+    page += [folded("d", "input"), nodes.paragraph("", "between"), folded("e", "input")]
+    page += [
+        folded("f", "all", "unseen"),
+        folded("g", "all"),
+        nodes.container(nb_element="cell_code"),
+    ]
+    shown_cells.join_folds(page)
+    cells = [box for box in page if isinstance(box, nodes.container)]
+    codes = [[x.astext() for x in box.findall(nodes.literal_block)] for box in cells]
+    assert codes == [["a", "b", "c"], ["d"], ["e"], ["f", "g"]]
+    assert [len(box) for box in cells] == [2, 1, 1, 1] and cells[0][1].astext() == "seen"
+    assert all(box[0]["nb_element"] == "cell_code_source" for box in cells)
+    inner = [box for cell in cells for box in cell.findall(nodes.container) if box is not cell]
+    assert not any("hide_mode" in box for box in inner)
+
+
+@pytest.mark.site
+def test_no_fold_stands_right_below_another(site):
+    for path in pages(site):
+        for fold in soup(path).select("div.cell > details.above-input:only-child"):
+            after = fold.parent.find_next_sibling()
+            kind = "tag_hide-input" in fold.parent["class"]
+            same = after is not None and after.select_one(":scope > details.above-input")
+            assert not same or ("tag_hide-input" in after["class"]) != kind, f"{path.name}: {after}"
+
+
 # ---- The search
 
 
@@ -260,6 +304,23 @@ def test_search_knows_sections_statements_and_rows():
     assert found["lm-x"] == ("Lemma 1.2 (Nice)", "Lemma 1.2 (Nice) It holds.")
     assert found["claim-lm-he"][1] == "Lemma C.4 false as stated"
     assert not any("hidden" in text for _, text in found.values())
+
+
+NAMES = """<section id="policies"><h2>Policies</h2>
+<span id="api-dsoful"><span id="index-1"></span></span><dl class="simple myst" id="api-oful">
+<dt><code>bl.DSOFUL(Gamma, beta)</code>, <code>bl.OFUL(beta)</code></dt><dd>Algorithm 1.</dd></dl>
+<p id="api-lower-bound"><span id="api-nearly-orthogonal"></span>The family is
+<code>bl.problems.lower_bound</code>, on <code>nearly_orthogonal(n)</code> arms.</p></section>"""
+
+
+def test_search_knows_names_of_the_package():
+    found = {anchor: (title, text) for anchor, title, text in search_index.entries(NAMES)}
+    assert found["api-dsoful"] == (
+        "bl.DSOFUL(Gamma, beta)", "bl.DSOFUL(Gamma, beta), bl.OFUL(beta) Algorithm 1."
+    )  # fmt: skip
+    assert found["api-oful"][0] == "bl.OFUL(beta)"
+    assert found["api-lower-bound"][0] == "bl.problems.lower_bound"
+    assert found["api-nearly-orthogonal"][0] == "nearly_orthogonal(n)"
 
 
 @pytest.mark.site

@@ -226,6 +226,21 @@ def test_search_finds_the_gap(browser, address):
 
 
 @pytest.mark.xdist_group("browser")
+def test_search_puts_what_was_typed_first(browser, address):
+    tab = browser.new_page()
+    tab.set_default_timeout(PATIENCE)
+    tab.goto(f"{address}/search.html")
+    first = "async (typed) => (await window.bookSearch(typed))[0].entry.anchor"
+    wanted = {
+        "DSOFUL": "api-dsoful", "SupLinUCB": "api-suplinucb", "simulate": "api-simulate",
+        "bl.simulate(": "api-simulate", "lower_bound": "api-lower-bound", "View": "api-view",
+        "Theorem 6.1": "erratum-thm-lower", "Lemma C.4": "erratum-lm-thm1",
+    }  # fmt: skip
+    assert {typed: tab.evaluate(first, typed) for typed in wanted} == wanted
+    tab.close()
+
+
+@pytest.mark.xdist_group("browser")
 def test_theme_button_changes_the_theme(browser, address):
     tab = browser.new_context(color_scheme="light").new_page()
     tab.set_default_timeout(PATIENCE)

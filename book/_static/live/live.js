@@ -64,7 +64,7 @@ class Cell {
     this.row = make("div", "live-row");
     this.row.append(this.runButton, this.undoButton, this.note);
     this.out = make("div", "live-shown");
-    const fold = this.input.closest("details.above-input");
+    const fold = this.box.querySelector(":scope > details.above-input");
     const after = fold && !this.box.matches(".tag_hide-cell") ? fold : this.input;
     after.after(this.row, this.out);
     this.repaint();
