@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from plain_loop import check_against_plain_loop
 
 import banditlib as bl
 from banditlib import reference
-from banditlib.problems import generator
 
 KW = dict(record=("arms", "levels"), progress=False)
 
@@ -53,27 +53,7 @@ def test_arms_go_when_they_are_four_steps_behind():
 
 @pytest.mark.parametrize("beta", [0.2, 1.5, lambda l: 0.1 * l])
 def test_decisions_equal_the_plain_loop(beta):
-    policy, K = bl.CertLinUCB(beta, 1.3), 700
-    fixed = bl.problems.synthetic(seed=1, dim=4, arms=9, gap=None, zeta=0.3)
-    fresh = bl.problems.unit_vectors(dim=4, arms=5, sigma=0.3, zeta=0.1)
-    rng = np.random.default_rng(0)
-    pool = bl.problems.Pool(rng.normal(0.2, 0.4, (9, 4)), rng.normal(-0.2, 0.4, (9, 4)), sigma=0.2)
-    for problem in (fixed, fresh, pool):
-        run = bl.simulate(problem, policy, rounds=K, trials=2, seed=3, **KW)
-        for trial in range(2):
-            noise = problem.sigma * generator(3, "noise", 0, trial).standard_normal(K)
-            if problem is fixed:
-                sets, reward = [fixed.X] * K, np.tile(fixed.reward, (K, 1))
-            elif problem is fresh:
-                sets, reward, _ = fresh.contexts(3, trial, K)
-            else:
-                shown = pool.contexts(3, trial, K)
-                sets, reward = pool.points[shown], pool.reward[shown]
-            wanted = reference.follow(
-                policy, list(sets), lambda k, a, r=reward, e=noise: r[k - 1, a] + e[k - 1], K
-            )
-            np.testing.assert_array_equal(run.arms[0, 0, trial], wanted[0])
-            np.testing.assert_array_equal(run.levels[0, 0, trial], wanted[1])
+    check_against_plain_loop(bl.CertLinUCB(beta, 1.3), zeta=0.3)
 
 
 def test_the_certificate_is_needed_only_when_the_model_is_wrong():

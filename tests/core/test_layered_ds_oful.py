@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from plain_loop import check_against_plain_loop
 
 import banditlib as bl
-from banditlib import reference, theory
-from banditlib.problems import generator
+from banditlib import theory
 
 KW = dict(record=("arms", "levels"), progress=False)
 
@@ -34,22 +34,7 @@ def test_while_the_clock_allows_level_1_it_is_ds_oful():
 
 @pytest.mark.parametrize("beta", [0.2, 1.5, theory.SupBeta(4, R=0.3)])
 def test_decisions_equal_the_plain_loop(beta):
-    policy, K = bl.LayeredDSOFUL(beta, 1.3), 700
-    fixed = bl.problems.synthetic(seed=1, dim=4, arms=9, gap=None)
-    fresh = bl.problems.unit_vectors(dim=4, arms=5, sigma=0.3, zeta=0.1)
-    for problem in (fixed, fresh):
-        run = bl.simulate(problem, policy, rounds=K, trials=2, seed=3, **KW)
-        for trial in range(2):
-            noise = problem.sigma * generator(3, "noise", 0, trial).standard_normal(K)
-            if problem is fixed:
-                sets, reward = [fixed.X] * K, np.tile(fixed.reward, (K, 1))
-            else:
-                sets, reward, _ = fresh.contexts(3, trial, K)
-            wanted = reference.follow(
-                policy, list(sets), lambda k, a, r=reward, e=noise: r[k - 1, a] + e[k - 1], K
-            )
-            np.testing.assert_array_equal(run.arms[0, 0, trial], wanted[0])
-            np.testing.assert_array_equal(run.levels[0, 0, trial], wanted[1])
+    check_against_plain_loop(bl.LayeredDSOFUL(beta, 1.3))
 
 
 def test_no_level_learns_a_narrow_round():

@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from plain_loop import check_against_plain_loop
 
 import banditlib as bl
-from banditlib import reference
-from banditlib.problems import generator
 
 KW = dict(record=("arms", "levels"), progress=False)
 
@@ -43,27 +42,7 @@ def test_a_large_alpha_is_oful():
 
 @pytest.mark.parametrize("alpha", [0.02, 0.1, 0.5])
 def test_decisions_equal_the_plain_loop(alpha):
-    policy, K = bl.WeightedOFUL(alpha, 1.0, 1.3), 700
-    fixed = bl.problems.synthetic(seed=1, dim=4, arms=9, gap=None)
-    fresh = bl.problems.unit_vectors(dim=4, arms=5, sigma=0.3, zeta=0.1)
-    rng = np.random.default_rng(0)
-    pool = bl.problems.Pool(rng.normal(0.2, 0.4, (9, 4)), rng.normal(-0.2, 0.4, (9, 4)), sigma=0.2)
-    for problem in (fixed, fresh, pool):
-        run = bl.simulate(problem, policy, rounds=K, trials=2, seed=3, **KW)
-        assert run.drift < 1e-9
-        for trial in range(2):
-            noise = problem.sigma * generator(3, "noise", 0, trial).standard_normal(K)
-            if problem is fixed:
-                sets, reward = [fixed.X] * K, np.tile(fixed.reward, (K, 1))
-            elif problem is fresh:
-                sets, reward, _ = fresh.contexts(3, trial, K)
-            else:
-                shown = pool.contexts(3, trial, K)
-                sets, reward = pool.points[shown], pool.reward[shown]
-            wanted, _ = reference.follow(
-                policy, list(sets), lambda k, a, r=reward, e=noise: r[k - 1, a] + e[k - 1], K
-            )
-            np.testing.assert_array_equal(run.arms[0, 0, trial], wanted)
+    check_against_plain_loop(bl.WeightedOFUL(alpha, 1.0, 1.3))
 
 
 def test_no_observation_moves_a_prediction_by_more_than_alpha_widths():
