@@ -4,7 +4,7 @@ from banditlib.paper.experiments.guide import cells, claims
 
 _listed, _draw = cells.FAMILY.experiment, cells.render
 ALL, PETS = "Which algorithm: all policies on all problems", "Which algorithm: cats and dogs"
-OWN = "Which algorithm: what is claimed for single policies"
+OWN = "Which algorithm: claims for single policies"
 NEEDS = "Asirra features"
 EXPERIMENTS = [
     _listed("guide", ALL, cells.cells, _draw, smoke=20, full=600),
