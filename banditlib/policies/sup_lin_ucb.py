@@ -143,8 +143,8 @@ class SupLinUCB(Policy):
 
         Until a round is decided, ``found.unclear`` marks its arms that reached level l.
         """
-        on, t = found.unclear.take(left, axis=1), 2.0**-l
-        may = on & (box.width_high[l - 1].take(left, axis=1) >= t * (1.0 - GUARD))
+        on, t = of(found.unclear, left), 2.0**-l
+        may = on & (of(box.width_high[l - 1], left) >= t * (1.0 - GUARD))
         some = may.any(axis=0)
         here, on = left[some], on[:, some]
         if here.size == 0:
@@ -162,19 +162,24 @@ class SupLinUCB(Policy):
         self, l: int, box: Enclosure, found: Certificate, left: Array, stop: Array
     ) -> Array:
         """Play the best index where rounds ``stop``; else drop arms, and return what goes on."""
-        on, beta = found.unclear.take(left, axis=1), self.radius(l)
-        low, high = (
-            np.where(on, mean.take(left, axis=1) + beta * width.take(left, axis=1), -np.inf)
-            for mean, width in (
-                (box.mean_low[l - 1], box.width_low[l - 1]),
-                (box.mean_high[l - 1], box.width_high[l - 1]),
-            )
-        )
-        here = left[stop]
-        found.arm[here], sure = separated(low[:, stop], high[:, stop])
-        found.doubt[here[~sure]], found.score[here[~sure]] = l, True
-        left, on, low, high = left[~stop], on[:, ~stop], low[:, ~stop], high[:, ~stop]
+        on, beta = of(found.unclear, left), self.radius(l)
+        low = of(box.mean_low[l - 1], left) + beta * of(box.width_low[l - 1], left)
+        high = of(box.mean_high[l - 1], left) + beta * of(box.width_high[l - 1], left)
+        low[~on] = high[~on] = -np.inf
+        if stop.any():
+            here, go = left[stop], ~stop
+            found.arm[here], sure = separated(low[:, stop], high[:, stop])
+            found.doubt[here[~sure]], found.score[here[~sure]] = l, True
+            left, on, low, high = left[go], on[:, go], low[:, go], high[:, go]
         keep, fuzzy = survivors(on, low, high, 2.0 * beta * 2.0**-l)
+        if not fuzzy.any():
+            found.unclear[:, left] = keep
+            return left
         found.doubt[left[fuzzy]], found.score[left[fuzzy]] = l, True
         found.unclear[:, left[~fuzzy]] = keep[:, ~fuzzy]
         return left[~fuzzy]
+
+
+def of(values: np.ndarray, rounds: np.ndarray) -> np.ndarray:
+    """The columns of some rounds, given in order; no copy if they are all."""
+    return values if rounds.size == values.shape[1] else values.take(rounds, axis=1)

@@ -50,6 +50,8 @@ LAST = 48
 """Number of moments after which nothing more is to be gained."""
 ROUNDING = 1e-13
 """Error of a sum of moments in proportion to their sizes; they grow without bound if ρ > 1."""
+SHRINKING = 0.7
+"""Power of the number of learnt rounds with which squared widths are guessed to fall."""
 MOMENTS = {False: (1, 4, 16, LAST), True: (2, 6, 16, LAST)}
 """How many moments of the series are tried, one after the other, for widths and for scores."""
 
@@ -192,14 +194,22 @@ class Stretch:
         return found
 
     def _guess(self) -> tuple[Array, Array]:
-        """Decisions with the state at the start, whose widths are measured where they matter."""
-        todo = np.arange(self.size)
+        """Decisions with means at the start and widths, measured where they matter, that shrink.
+
+        A guess may be anything; one that foresees the shrinking is wrong less often.
+        """
+        todo, level = np.arange(self.size), np.zeros(self.size, np.int64)
         while todo.size:
-            todo = todo[self._measure(todo, self.game.certify(self.k[todo], self._box(todo)))]
+            seen = self.game.certify(self.k[todo], self._box(todo))
+            level[todo] = seen.level
+            todo = todo[self._measure(todo, seen)]
         width = [0.5 * (s.wide[self.here] + s.narrow[self.here]) for s in self.states]
-        return self.game.choose(
-            self.k, self.mean[:, self.local], np.stack(width)[:, self.local] ** 2
-        )
+        var = np.stack(width)[:, self.local] ** 2
+        for i, state in enumerate(self.states):
+            learnt = np.cumsum(level == i + 1)
+            if learnt[-1]:
+                var[i] *= (1.0 + learnt / (1.0 + state.learnt)) ** -SHRINKING
+        return self.game.choose(self.k, self.mean[:, self.local], var)
 
     # -- updates -----------------------------------------------------------------------------
 
@@ -523,8 +533,9 @@ def counted_before(at: Array, slot: Array, weight: Array | None, n: int, rounds:
     late = np.searchsorted(rounds, at, side="right")
     use = late < D
     key = slot[use] * D + late[use]
-    found = np.bincount(key, None if weight is None else weight[at[use]], minlength=n * D)
-    return np.cumsum(found.reshape(n, D), axis=1, dtype=float)
+    each = np.ones(key.size) if weight is None else weight[at[use]]
+    found = np.bincount(key, each, minlength=n * D).reshape(n, D)
+    return np.cumsum(found, axis=1, out=found)
 
 
 def share(a: Array, b: Array) -> Array:
