@@ -16,6 +16,10 @@ from banditlib.problems.contextual import Contextual, Rounds, smallest_gap
 from banditlib.view import first_best
 
 
+CHANCE = 0.5
+"""A fit that loses this share of what a random choice loses is close to chance."""
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     r"""How far rewards are from linear, and what the theorems say about it.
@@ -41,6 +45,8 @@ class Diagnosis:
     fit_loses : what the arm that the least-squares fit puts first loses, mean over the sets
     random_loses : what an arm chosen at random loses, mean over the sets
     usual_gap : a gap that nine sets in ten reach (of each set the smallest positive gap is taken)
+    narrowest : how long contexts are along the direction that only short ones show, in proportion
+        to the direction that long ones show; 1 if all have the same length
     """
 
     arms: int
@@ -57,6 +63,7 @@ class Diagnosis:
     fit_loses: float
     random_loses: float
     usual_gap: float
+    narrowest: float
 
     def __repr__(self) -> str:
         rows = "\n".join(f"  {name:<24}{value}" for name, value in self._rows())
@@ -81,6 +88,7 @@ class Diagnosis:
             ("least squares loses", f"{self.fit_loses:.4g} a round"),
             ("a random choice loses", f"{self.random_loses:.4g} a round"),
             ("gap, nine sets in ten", f"{self.usual_gap:.4g}"),
+            ("narrowest direction", f"{self.narrowest:.2g} of the widest"),
         ]
 
 
@@ -96,6 +104,16 @@ def diagnose(
     mask : (K, M) True where there is an arm, for sets of different sizes
     R : size of the noise (it is R-sub-Gaussian), for the theorem
     delta : probability with which the theorem may fail
+
+    Returns
+    -------
+    a :class:`Diagnosis`, which prints as a table. Its fields: ``zeta``, ``gap`` and ``ratio``
+    (ζ√d/Δ); ``theta``, the best fit, and ``unique``, whether it is the only one; ``ranked``, the
+    share of sets whose best arm it puts first; ``zeta_covered`` and ``zeta_hard``, up to which ζ a
+    guarantee holds and from which on the lower bound does; ``fit_loses`` and ``random_loses``, what
+    the least-squares fit and a random choice lose per round; ``usual_gap``, a gap that nine sets in
+    ten reach; ``narrowest``, whether some direction is shown by short contexts only;
+    ``sentence``, what follows.
     """
     R, delta = real("R", R, 0.0), probability("delta", delta)
     rounds = _sets(X, rewards, mask)
@@ -110,12 +128,15 @@ def diagnose(
         eps = min(1.0, theory.lower_eps(d, max(2, distinct), repaired=True))
         hard = 3 * gap * eps / (1 + eps)
     ratio = zeta * math.sqrt(d) / gap
-    sentence = _what_follows(zeta, gap, ratio, covered, hard, delta, float(np.abs(reward).max()))
     squares = np.linalg.lstsq(points, reward, rcond=None)[0]
+    by_fit = float(_lost(rounds, squares).mean())
+    at_random = float(rounds.gaps.mean(axis=1, where=_there(rounds)).mean())
+    sentence = _what_follows(zeta, gap, ratio, covered, hard, delta, float(np.abs(reward).max()))
+    if len(rounds.reward) > 1 and zeta > covered and at_random > 0:
+        sentence = _of_many_sets(len(rounds.reward), ratio, by_fit / at_random)
     return Diagnosis(
         len(points), d, theta, zeta, gap, ratio, covered, hard, ranked, sentence,
-        is_unique(points, reward, theta), float(_lost(rounds, squares).mean()),
-        float(rounds.gaps.mean(axis=1, where=_there(rounds)).mean()), _usual_gap(rounds),
+        is_unique(points, reward, theta), by_fit, at_random, _usual_gap(rounds), _narrowest(points),
     )  # fmt: skip
 
 
@@ -135,6 +156,24 @@ def _usual_gap(rounds: Rounds) -> float:
     smallest = np.where(rounds.gaps > 0, rounds.gaps, math.inf).min(axis=1)
     finite = smallest[np.isfinite(smallest)]
     return float(np.quantile(finite, 0.1)) if finite.size else math.inf
+
+
+def _narrowest(points: np.ndarray) -> float:
+    r"""Least over greatest typical length of the points along a direction.
+
+    Along u the typical squared length is the mean of :math:`\|x\|^2` with weights
+    :math:`\cos^2(x,u)`: the quotient of :math:`\sum(u^\top x)^2` and
+    :math:`\sum(u^\top x)^2/\|x\|^2`.
+    """
+    length = np.linalg.norm(points, axis=1)
+    points, length = points[length > 0], length[length > 0]
+    if not len(points):
+        return 1.0
+    _, size, directions = np.linalg.svd(points / length[:, None], full_matrices=False)
+    seen = size > 1e-9 * size[0]
+    white = (points / length.max()) @ (directions[seen].T / size[seen])
+    squares = np.linalg.eigvalsh(white.T @ white)
+    return float(np.sqrt(max(squares[0], 0.0) / squares[-1]))
 
 
 def _sets(X: Any, rewards: Any, mask: Any) -> Rounds:
@@ -193,3 +232,14 @@ def _what_follows(
         f"ζ ≤ {covered:.2g}; its constants are not tight), too little for the lower bound. "
         "Nothing is proved; simulate, and let DS-OFUL compete with OFUL."
     )
+
+
+def _of_many_sets(sets: int, ratio: float, share: float) -> str:
+    """What follows beyond the guarantee, where one close call among many sets decides about Δ."""
+    start = (
+        f"ζ√d/Δ = {ratio:.2g} is beyond the guarantee, but the closest call among {sets} sets "
+        f"decides about it. Least squares loses {share:.0%} of what a random choice loses: "
+    )
+    if share >= CHANCE:
+        return start + "no linear policy can be expected to do much better; look for better features."
+    return start + "a linear policy that has learnt loses about as much. Simulate to compare some."

@@ -200,3 +200,24 @@ def test_what_fit_and_chance_lose_by_hand():
     )
     assert masked.random_loses == pytest.approx(1 / 3)
     assert diagnose(np.eye(2), [1.0, 1.0]).usual_gap == math.inf
+
+
+def test_many_sets_are_judged_by_what_the_fit_loses():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((200, 4, 3))
+    bent = X @ np.array([1.0, -0.5, 0.3]) + 0.1 * np.sin(9 * X[..., 0])
+    kind = diagnose(X, bent)
+    assert kind.zeta > kind.zeta_hard and kind.fit_loses < 0.2 * kind.random_loses
+    assert "has learnt loses about as much" in kind.sentence
+    blind = diagnose(X, rng.standard_normal((200, 4)))
+    assert blind.fit_loses > 0.5 * blind.random_loses and "better features" in blind.sentence
+
+
+def test_the_narrowest_direction_by_hand():
+    X = np.array([[1.0, 0.0], [0.0, 0.2], [0.0, 0.4]])
+    # along e2: the mean of 0.04 and 0.16; along e1: 1
+    assert diagnose(X, [1.0, 0.5, 0.3]).narrowest == pytest.approx(math.sqrt(0.1))
+    assert diagnose(np.eye(3), [1.0, 0.5, 0.3]).narrowest == pytest.approx(1.0)
+    assert diagnose(np.zeros((2, 2)), [1.0, 0.5]).narrowest == 1.0
+    assert diagnose(1e-9 * X, [1.0, 0.5, 0.3]).narrowest == pytest.approx(math.sqrt(0.1))
+    assert diagnose(np.pad(X, [(0, 0), (0, 2)]), [1, 0.5, 0.3]).narrowest == pytest.approx(0.1**0.5)

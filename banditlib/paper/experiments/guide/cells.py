@@ -18,7 +18,7 @@ from banditlib.engines import engine_number
 from banditlib.paper import features
 from banditlib.paper.experiments.base import Family, Rendered, cell_config, lacks
 from banditlib.paper.experiments.guide import claims, problems, protocol
-from banditlib.paper.experiments.guide.protocol import DELTA, DIM, FEW, LAM, RATIOS, SIGMA
+from banditlib.paper.experiments.guide.protocol import DELTA, DIM, FEW, LAM, RANGE, RATIOS, SIGMA
 from banditlib.paper.render import records_csv
 from banditlib.paper.store import Arrays, Cell, Config, Packed
 
@@ -30,8 +30,12 @@ CLASSES = {
     "SupLinUCB": "SupLinUCB", "weighted OFUL": "WeightedOFUL", "Thompson": "LinearTS",
     "LSW": "LSW", "UCB": "UCB", "phased elimination": "PhasedElimination",
     "robust linear": "RobustLinear", "DS-OFUL, wrong Δ": "DSOFUL",
+    "certified LinUCB": "CertLinUCB",
 }  # fmt: skip
-EVERYWHERE = ("OFUL", "DS-OFUL", "layered DS-OFUL", "SupLinUCB", "weighted OFUL", "Thompson")
+EVERYWHERE = (
+    "OFUL", "DS-OFUL", "layered DS-OFUL", "SupLinUCB", "weighted OFUL", "Thompson",
+    "certified LinUCB",
+)  # fmt: skip
 TOLD_ZETA = ("LSW",)
 ON_FIXED_ARMS = ("UCB", "phased elimination", "robust linear")
 KINDS = {"fixed": "arms", "lower bound": "arms", "asirra": "pool"}
@@ -59,6 +63,8 @@ def settings(policy: str, Delta: float, dim: int, zeta: float) -> list[bl.Policy
         return [bl.PhasedElimination(0.01, SIGMA / c) for c in (30, 10, 3, 1)]
     if policy == "robust linear":
         return [bl.RobustLinear(b, LAM, sigma=SIGMA) for b in BETAS]
+    if policy == "certified LinUCB":
+        return [bl.CertLinUCB(b, LAM, -RANGE, RANGE) for b in BETAS]
     kind = {"layered DS-OFUL": bl.LayeredDSOFUL, "SupLinUCB": bl.SupLinUCB}[policy]
     return [kind(b, LAM) for b in BETAS]
 
