@@ -15,7 +15,6 @@ from banditlib.linear_fit import best_linear_fit, is_unique
 from banditlib.problems.contextual import Contextual, Rounds, smallest_gap
 from banditlib.view import first_best
 
-
 CHANCE = 0.5
 """A fit that loses this share of what a random choice loses is close to chance."""
 
@@ -241,5 +240,5 @@ def _of_many_sets(sets: int, ratio: float, share: float) -> str:
         f"decides about it. Least squares loses {share:.0%} of what a random choice loses: "
     )
     if share >= CHANCE:
-        return start + "no linear policy can be expected to do much better; look for better features."
+        return start + "do not expect much more of a linear policy; look for better features."
     return start + "a linear policy that has learnt loses about as much. Simulate to compare some."
