@@ -1,4 +1,4 @@
-"""What would it take to reach the axes of Figures 1b and 4? One hypothesis a row, four panels.
+"""What would it take to reach the axes of Figures 1b and 2? One hypothesis a row, four panels.
 
 The rule, written before the runs: every hypothesis is first run once in every panel (the *screen*),
 a million rounds, with OFUL and, where it has a threshold, DS-OFUL at Γ = 0.05. It comes *near* a
@@ -257,7 +257,7 @@ def _told(outcome: Outcome | None) -> str:
 EXPERIMENTS = [
     FAMILY.experiment(
         "asirra-axes",
-        "What reaches the axes of Figures 1b and 4",
+        "What reaches the axes of Figures 1b and 2",
         cells,
         render,
         needs="Asirra features",

@@ -1,4 +1,4 @@
-"""Figures 1b and 4 as data: the Asirra task, a million rounds, one cell per (ζ, policy, run).
+"""Figures 1b and 2 as data: the Asirra task, a million rounds, one cell per (ζ, policy, run).
 
 The curves of each figure are those that the paper draws; every policy is run on the whole (β, λ)
 grid, and a figure shows for each curve the grid point of least mean regret. The same curves are run
@@ -405,10 +405,10 @@ EXPERIMENTS = [
     ),
     _needy(
         "figure-4",
-        "Figure 4: Asirra, ζ = 0.5, 0.1, 0.05",
+        "Figure 2: Asirra, ζ = 0.5, 0.1, 0.05",
         functools.partial(panel_cells, "figure-4"),
         smoke=30,
         full=8000,
     ),
-    _needy("asirra-weak", "Figures 1b and 4 on weaker features", weak_cells, smoke=45, full=2600),
+    _needy("asirra-weak", "Figures 1b and 2 on weaker features", weak_cells, smoke=45, full=2600),
 ]
