@@ -13,8 +13,9 @@ from banditlib.backend import NUMPY
 from banditlib.engines import pools
 from banditlib.engines.pools import pool_regression
 from banditlib.engines.pools.blocks import Lane
+from banditlib.engines.pools.moments import LAST
 from banditlib.engines.pools.pool_regression import PoolRegression
-from banditlib.engines.pools.stretches import LAST, Stretch
+from banditlib.engines.pools.stretches import Stretch
 from banditlib.engines.tally import Settings
 from banditlib.intervals import Certificate, Enclosure
 from banditlib.problems import Pool

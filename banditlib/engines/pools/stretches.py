@@ -14,13 +14,7 @@ before went as a guess says: :math:`U_k=U_0+\sum_{i<k}x_ix_i^\top`, :math:`w_k(x
 the square of the norm in :math:`U_0^{-1}`: the mean is :math:`x^\top(\theta_0+U_0^{-1}g_k)` up to
 :math:`\frac{\rho}{1+\rho}w_0(x)\|g_k\|_{U_0^{-1}}`.
 
-*Series.* With :math:`z=U_0^{-1/2}x`, :math:`U_k=U_0^{1/2}(I+B)U_0^{1/2}` and the moments
-:math:`m_j=z^\top B^jz`, :math:`(I+B)^{-1}-\sum_{j<J}(-B)^j=(-B)^J(I+B)^{-1}`. So :math:`w_k^2`
-differs from :math:`\sum_{j<J}(-1)^jm_j` by :math:`(-1)^Jz^\top B^J(I+B)^{-1}z`. The product is at
-least :math:`m_J/(1+\rho)`, at most :math:`m_J-m_{J+1}/(1+\rho)`, and by Cauchy-Schwarz at least
-:math:`m_J^2/(m_J+m_{J+1})`, which knows the growth in the direction of x. The mean is
-:math:`x^\top\theta_0+\sum_{j\le J}(-1)^j(B^jz)^\top U_0^{-1/2}g_k` up to
-:math:`\|B^{J+1}z\|\|g_k\|_{U_0^{-1}}`, where :math:`\|B^{J+1}z\|^2=m_{2J+2}\le\rho^2m_{2J}`.
+*Series.* Closer bounds come from :mod:`banditlib.engines.pools.moments`.
 
 *Both ends.* Widths only shrink, so :math:`w_k` lies between the widths in the states before and
 after the stretch; those after it cost one inverse. They are much closer to each other than
@@ -37,6 +31,8 @@ from typing import Any
 import numpy as np
 
 from banditlib.engines.pools.game import Game
+from banditlib.engines.pools.guessed_update import GuessedUpdate
+from banditlib.engines.pools.moments import LAST, counted_before, series
 from banditlib.engines.pools.pool_regression import PoolRegression, growth, spd_inverse, widths
 from banditlib.intervals import Certificate, Enclosure
 
@@ -46,65 +42,10 @@ EXACT = 1e-12
 """An enclosure narrower than this is a value."""
 STALE = 1e-3
 """Widths after a stretch that another guess may have shrunk by more are measured again."""
-LAST = 48
-"""Number of moments after which nothing more is to be gained."""
-ROUNDING = 1e-13
-"""Error of a sum of moments in proportion to their sizes; they grow without bound if ρ > 1."""
 SHRINKING = 0.7
 """Power of the number of learnt rounds with which squared widths are guessed to fall."""
 MOMENTS = {False: (1, 4, 16, LAST), True: (2, 6, 16, LAST)}
 """How many moments of the series are tried, one after the other, for widths and for scores."""
-
-
-class GuessedUpdate:
-    r"""What one level learns in a stretch under the guess, and how far that can move it.
-
-    Attributes
-    ----------
-    played : (b,) local index of the point learnt in each round, -1 where nothing is learnt
-    residual : (b,) e, 0 where nothing is learnt
-    A : (d, d) the sum of x xᵀ over the stretch;  rho : number with :math:`A\preceq\rho U_0`
-    edge : positions that cut the stretch into groups, the first and the last included
-    sums, g : (groups, d) sum of e x in each group, and (groups + 1, d) their running sum
-    far : (b,) bound on :math:`\|g_k\|_{U_0^{-1}}` before each round
-    theta, group, step : before each round, ``theta[group]`` is :math:`\theta_0+U_0^{-1}g` at the
-        nearest edge, and ``step`` bounds the norm of what was learnt in between
-    low, high : (M, b) ends of widths that were refined
-    end : inverse after the stretch, if it was asked for
-    least : (n,) lower ends of the widths of the n points here after the stretch
-    ended, exact : (n,) whether ``least`` was measured, and whether under this very guess
-    rows : positions that learn, each one's place among distinct points, and those (see ``_rows``)
-    """
-
-    def __init__(self, played: Array, residual: Array, shape: tuple[int, int, int]) -> None:
-        dim, arms, points = shape
-        size, learns = len(played), int((played >= 0).sum())
-        groups = int(np.clip(learns // 32, 1, 256))
-        self.played, self.residual = played, residual
-        self.edge = np.linspace(0, size, groups + 1).astype(np.int64)
-        self.A, self.sums = np.zeros((dim, dim)), np.zeros((groups, dim))
-        self.rho = 0.0
-        self.g = self.theta = self.sums
-        self.far = self.step = residual
-        self.group = played
-        self.low, self.high = np.zeros((arms, size)), np.full((arms, size), np.inf)
-        self.end: Array | None = None
-        self.least = np.zeros(points)
-        self.ended, self.exact = np.zeros((2, points), bool)
-        self.rows: tuple[Array, Array, Array] | None = None
-
-    @classmethod
-    def changed(cls, last: GuessedUpdate, played: Array, residual: Array) -> GuessedUpdate:
-        """The same stretch under another guess, before any sums are updated."""
-        new = cls.__new__(cls)
-        new.__dict__.update(last.__dict__)
-        new.played, new.residual, new.rows, new.end = played, residual, None, None
-        new.exact = np.zeros_like(last.exact)
-        return new
-
-    def groups_of(self, at: Array) -> Array:
-        """Group of each position."""
-        return np.searchsorted(self.edge, at, side="right") - 1
 
 
 class Stretch:
@@ -452,67 +393,16 @@ class Stretch:
             E = None
             if means:
                 E = counted_before(at, slot, update.residual, len(known), todo[some])[:, which]
-            move, low, high, error = self._series(
-                self.states[i].inverse, update.rho, moments, known, C, E, self.here[point]
-            )
+            x = self.points[self.here[point]]
+            found = series(self.states[i].inverse, update.rho, moments, known, C, E, x)
+            self.work += found.products * len(x) * self.dim * 4e-8
             if means:
-                m, slack = self.mean[i][point] + move, update.far[r] * error
+                m, slack = self.mean[i][point] + found.move, update.far[r] * found.error
                 box.mean_low[cell] = np.maximum(box.mean_low[cell], m - slack)
                 box.mean_high[cell] = np.minimum(box.mean_high[cell], m + slack)
-            box.width_low[cell] = np.maximum(box.width_low[cell], low)
-            box.width_high[cell] = np.minimum(box.width_high[cell], high)
+            box.width_low[cell] = np.maximum(box.width_low[cell], found.low)
+            box.width_high[cell] = np.minimum(box.width_high[cell], found.high)
             update.low[arm, r], update.high[arm, r] = box.width_low[cell], box.width_high[cell]
-
-    def _series(
-        self,
-        inverse: Array,
-        rho: float,
-        moments: int,
-        rows: Array,
-        C: Array,
-        E: Array | None,
-        point: Array,
-    ) -> tuple[Array, Array, Array, Array]:
-        """Moves of means, ends of widths, and the factor of the means' error, for some columns.
-
-        Before the round of column n, row p was learnt ``C[p, n]`` times with residuals that add up
-        to ``E[p, n]``.
-        """
-        n = point.size
-        v = self.points[point].T
-        q = inverse @ v
-        even = total = high = size = np.einsum("dn,dn->n", v, q)
-        move, low = np.zeros((2, n))
-        self._spend(self.dim, n)
-        for step in range(0, moments, 2):
-            H = rows @ q
-            self._spend(1.5 * len(C), n)
-            if E is not None:
-                move += (-1) ** (step // 2) * np.einsum("pn,pn->n", E, H)
-            CH = C * H
-            odd = np.einsum("pn,pn->n", CH, H)
-            size = size + odd
-            low = np.maximum(low, total - even + share(even, odd) - ROUNDING * size)
-            high = np.minimum(high, total - odd / (1.0 + rho) + ROUNDING * size)
-            error = rho * np.sqrt(even)
-            if step + 1 == moments or even.max(initial=0.0) <= 1e-30:
-                break
-            v = rows.T @ CH
-            q = inverse @ v
-            self._spend(len(C) + self.dim, n)
-            even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
-            size = size + even
-            high = np.minimum(high, total - share(odd, even) + ROUNDING * size)
-            total = total - odd + even
-            low = np.maximum(low, total - even + even / (1.0 + rho) - ROUNDING * size)
-            error = np.minimum(error, np.sqrt(even))
-        high = np.sqrt(np.maximum(high, 0.0))
-        low = np.minimum(np.sqrt(low), high)
-        return move, low, high, error
-
-    def _spend(self, n: float, m: int) -> None:
-        """Note a product of n by d with d by m."""
-        self.work += n * m * self.dim * 4e-8
 
 
 def picked(parts: Any, at: Array) -> Any:
@@ -525,19 +415,3 @@ def distinct(index: Array, size: int) -> tuple[Array, Array]:
     mark = np.zeros(size, bool)
     mark[index] = True
     return np.flatnonzero(mark), (np.cumsum(mark) - 1)[index]
-
-
-def counted_before(at: Array, slot: Array, weight: Array | None, n: int, rounds: Array) -> Array:
-    """How often each of n points was learnt before each of ``rounds``, or sums of its weights."""
-    D = rounds.size
-    late = np.searchsorted(rounds, at, side="right")
-    use = late < D
-    key = slot[use] * D + late[use]
-    each = np.ones(key.size) if weight is None else weight[at[use]]
-    found = np.bincount(key, each, minlength=n * D).reshape(n, D)
-    return np.cumsum(found, axis=1, out=found)
-
-
-def share(a: Array, b: Array) -> Array:
-    """a²/(a + b) of numbers that are not negative, 0 where both vanish."""
-    return a * (a / np.maximum(a + b, 1e-300))
