@@ -196,9 +196,9 @@ class HowMade:
 
 
 def _label(suffix: str) -> str:
-    """What a link to a download says: CSV, or CSV (better) for a second form."""
+    """What a link to a download says: CSV, or CSV (all runs) for a second form."""
     form, _, kind = suffix.rpartition(".")
-    return kind.upper() + (f" ({form.strip('-')})" if form else "")
+    return kind.upper() + (f" ({form.strip('-').replace('-', ' ')})" if form else "")
 
 
 def how_made(name: str, scale: str = "full") -> HowMade:

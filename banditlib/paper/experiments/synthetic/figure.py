@@ -79,7 +79,7 @@ def figure_1a(marks: NDArray[np.int64], rows: Mapping[str, NDArray[np.float64]])
     return fig
 
 
-def figure_1a_better(
+def figure_1a_all_runs(
     marks: NDArray[np.int64],
     rows: Mapping[str, NDArray[np.float64]],
     locked: Mapping[str, NDArray[np.bool_]],
@@ -143,9 +143,9 @@ def render(cells: Sequence[Cell], scale: str) -> Rendered:
     everything = replicates_of(found)
     few, all_runs = best(found, 1), best(found, everything)
     drawn = figure_1a(marks, few)
-    better = figure_1a_better(marks, all_runs, locked_runs(cells, reading, everything))
+    redrawn = figure_1a_all_runs(marks, all_runs, locked_runs(cells, reading, everything))
     numbers = {
         f"{suffix}.csv": curves_csv((SHORT[row], marks, rows[row]) for row in LINES if row in rows)
-        for suffix, rows in (("", few), ("-better", all_runs))
+        for suffix, rows in (("", few), ("-all-runs", all_runs))
     }
-    return {**numbers, **figure_files(drawn), **figure_files(better, "-better")}
+    return {**numbers, **figure_files(drawn), **figure_files(redrawn, "-all-runs")}
