@@ -56,23 +56,35 @@ class Regression:
         return D @ self.theta, np.sqrt(np.maximum(squares, 0.0))
 
 
-def ds_oful(
-    sets: Sets, reward: Reward, rounds: int, Gamma: float, beta: float, lam: float
-) -> Decisions:
-    """Algorithm 1."""
+Pick = Callable[[Regression, Array, Array, Array], tuple[int, float]]
+"""``pick(regression, D, mean, width)``: the arm to play, and the weight to learn it with."""
+
+
+def by_one_regression(pick: Pick, sets: Sets, reward: Reward, rounds: int, lam: float) -> Decisions:
+    """One regression for all rounds: solve, pick, learn."""
     regression = Regression(sets[0].shape[1], lam)
     arms, levels = [], []
     for k in range(1, rounds + 1):
         D = sets[k - 1]
-        mean, width = regression.solve(D)
-        a = argmax(mean + beta * width)
+        a, weight = pick(regression, D, *regression.solve(D))
         r = reward(k, a)
-        selected = width[a] >= Gamma * (1 - TAU)
-        if selected:
-            regression.add(D[a], r)
+        if weight > 0:
+            regression.add(D[a], r, weight)
         arms.append(a)
-        levels.append(int(selected))
+        levels.append(int(weight > 0))
     return np.array(arms), np.array(levels)
+
+
+def ds_oful(
+    sets: Sets, reward: Reward, rounds: int, Gamma: float, beta: float, lam: float
+) -> Decisions:
+    """Algorithm 1."""
+
+    def pick(_: Regression, D: Array, mean: Array, width: Array) -> tuple[int, float]:
+        a = argmax(mean + beta * width)
+        return a, 1.0 if width[a] >= Gamma * (1 - TAU) else 0.0
+
+    return by_one_regression(pick, sets, reward, rounds, lam)
 
 
 Rule = Callable[[int, int, int, Array, Array], tuple[int, int] | None]
@@ -195,51 +207,40 @@ def weighted_oful(
     sets: Sets, reward: Reward, rounds: int, alpha: float, beta: float, lam: float
 ) -> Decisions:
     """OFUL with the weights min(1, α/width) of He et al."""
-    regression = Regression(sets[0].shape[1], lam)
-    arms = []
-    for k in range(1, rounds + 1):
-        D = sets[k - 1]
-        mean, width = regression.solve(D)
+
+    def pick(_: Regression, D: Array, mean: Array, width: Array) -> tuple[int, float]:
         a = argmax(mean + beta * width)
-        weight = 1.0 if width[a] <= alpha else alpha / width[a]
-        regression.add(D[a], reward(k, a), weight)
-        arms.append(a)
-    return np.array(arms), np.ones(rounds, dtype=int)
+        return a, 1.0 if width[a] <= alpha else alpha / width[a]
+
+    return by_one_regression(pick, sets, reward, rounds, lam)
 
 
 def lsw(sets: Sets, reward: Reward, rounds: int, beta: float, lam: float, eps: float) -> Decisions:
     """Equation (6) of Lattimore et al.; in the sum over past rounds equal vectors are one term."""
-    regression = Regression(sets[0].shape[1], lam)
     plays: dict[bytes, int] = {}
-    arms = []
-    for k in range(1, rounds + 1):
-        D = sets[k - 1]
-        mean, width = regression.solve(D)
+
+    def pick(regression: Regression, D: Array, mean: Array, width: Array) -> tuple[int, float]:
         past = np.array([np.frombuffer(x) for x in plays]).reshape(-1, D.shape[1])
         bonus = np.abs(D @ regression.inverse @ past.T) @ np.array([*plays.values()], dtype=float)
         a = argmax(mean + beta * width + eps * bonus)
-        regression.add(D[a], reward(k, a))
         x = np.ascontiguousarray(D[a], dtype=float).tobytes()
         plays[x] = plays.get(x, 0) + 1
-        arms.append(a)
-    return np.array(arms), np.ones(rounds, dtype=int)
+        return a, 1.0
+
+    return by_one_regression(pick, sets, reward, rounds, lam)
 
 
 def linear_ts(
     sets: Sets, reward: Reward, rounds: int, scale: float, lam: float, draws: Callable[[int], Array]
 ) -> Decisions:
     """Thompson sampling; ``draws(M)`` gives the M standard normals of a round."""
-    regression = Regression(sets[0].shape[1], lam)
-    arms = []
-    for k in range(1, rounds + 1):
-        D = sets[k - 1]
-        mean, _ = regression.solve(D)
+
+    def pick(regression: Regression, D: Array, mean: Array, width: Array) -> tuple[int, float]:
         value, vector = np.linalg.eigh(D @ regression.inverse @ D.T)
         root = vector @ np.diag(np.sqrt(np.where(value > 1e-12 * value[-1], value, 0.0))) @ vector.T
-        a = argmax(mean + scale * root @ draws(len(D)))
-        regression.add(D[a], reward(k, a))
-        arms.append(a)
-    return np.array(arms), np.ones(rounds, dtype=np.int64)
+        return argmax(mean + scale * root @ draws(len(D))), 1.0
+
+    return by_one_regression(pick, sets, reward, rounds, lam)
 
 
 def ucb_arm(k: int, plays: Array, sums: Array, alpha: float) -> int:
