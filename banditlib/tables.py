@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -34,7 +35,7 @@ class Table:
             ).rstrip()
             for row in cells
         ]
-        return "\n".join([*lines, *([self.note] if self.note else [])])
+        return "\n".join([*lines, *textwrap.wrap(self.note, 80)])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.head)
