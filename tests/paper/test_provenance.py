@@ -35,7 +35,10 @@ def test_missing_cells_are_told(monkeypatch):
 
 
 def test_a_second_form_of_a_download_is_named():
-    assert provenance._label(".csv") == "CSV" and provenance._label("-all-runs.csv") == "CSV (all runs)"
+    assert (
+        provenance._label(".csv") == "CSV"
+        and provenance._label("-all-runs.csv") == "CSV (all runs)"
+    )
 
 
 def test_local_changes_are_told(monkeypatch):

@@ -338,6 +338,7 @@ def kill_and_resume(out: Path, kills: int, workers: str, rng: random.Random) -> 
     return hit
 
 
+@pytest.mark.slow
 def test_killed_at_random_a_run_resumes_to_identical_results(
     tmp_path: Path, expected: dict[str, str]
 ) -> None:

@@ -41,7 +41,14 @@ def engine_arms(policies: list[dict[str, Any]], noise: np.ndarray, number: int =
 # --- other implementations ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", [row for row in synthetic.ROWS if row != "sup-theorem"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=pytest.mark.slow if row in ("sup", "rlb") else ())
+        for row in synthetic.ROWS
+        if row != "sup-theorem"
+    ],
+)
 def test_plain_loops_take_the_engine_s_decisions(row: str) -> None:
     rounds = {"lsw": 1200, "sup": 1500}.get(row, ROUNDS)
     noise = np.random.default_rng(3).standard_normal((4, rounds))
