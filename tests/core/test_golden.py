@@ -77,7 +77,20 @@ def test_no_policy_is_left_out():
     assert set(POLICIES) == set(BUILT_IN)
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+#: Cases that take more than a few seconds.
+LONG = (
+    ("LayeredDSOFUL", "contexts"),
+    ("LinearTS", "contexts"),
+    ("LinearTS", "pool"),
+    ("RobustLinear", "arms"),
+    ("SupLinUCB", "contexts"),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [pytest.param(*c, marks=pytest.mark.slow if c in LONG else ()) for c in CASES],
+)
 def test_decisions_keep_their_number(name, kind):
     number, expected = json.loads(FILE.read_text())[f"{name} {kind}"]
     assert engine_number(name, kind) == number, "write the digests anew: see the top of this file"

@@ -65,7 +65,7 @@ def test_another_order_of_everything(together):
     assert_same(together, other, np.ix_(order_p, order_q, order_t), np.s_[:, :, :])
 
 
-@pytest.mark.parametrize("size", [1, 7, 64])
+@pytest.mark.parametrize("size", [1, pytest.param(7, marks=pytest.mark.slow), 64])
 def test_other_batch_sizes(together, size, monkeypatch):
     monkeypatch.setattr(engine, "BATCH", size)
     monkeypatch.setattr(engine, "COV_BATCH", size)
@@ -238,7 +238,7 @@ def long_arms(norm: float) -> bl.problems.FixedArms:
 
 
 @pytest.mark.parametrize(
-    "norm", [30.0, *(pytest.param(n, marks=pytest.mark.slow) for n in (100.0, 300.0)), 1000.0]
+    "norm", [30.0, *(pytest.param(n, marks=pytest.mark.slow) for n in (100.0, 300.0, 1000.0))]
 )
 def test_long_arms_alone_and_in_a_batch(norm):
     policies = [bl.SupLinUCB(0.3, 1.0), bl.SupLinUCB(1.0, 1.0), bl.DSOFUL(0.1, 1.0, 1.0)]

@@ -115,6 +115,7 @@ def test_damage_is_named_and_repaired(tmp_path: Path, capsys: pytest.CaptureFixt
     assert fake.digests(tmp_path) == before and victim.with_name(victim.name + ".damaged").exists()
 
 
+@pytest.mark.slow
 def test_the_same_results_with_any_number_of_workers(tmp_path: Path) -> None:
     command = ["reproduce", "fake", "--scale", "paper", "--workers"]
     assert cli.main([*command, "1", "--out", str(tmp_path / "1")]) == cli.OK

@@ -67,6 +67,7 @@ def test_a_worker_that_dies_once_is_replaced(tmp_path: Path) -> None:
     assert not list(out.rglob(".*.tmp"))
 
 
+@pytest.mark.slow
 def test_a_batch_that_kills_its_worker_ends_in_a_sentence(tmp_path: Path) -> None:
     process = start([*FULL, "--workers", "2"], tmp_path, FAKE_DEADLY="7")
     _, said = process.communicate(timeout=120)
