@@ -106,11 +106,21 @@ def test_the_table_has_a_line_for_every_hypothesis():
     assert len(lines) == 1 + len(asirra_axes.HYPOTHESES)
 
 
-def test_the_screen_is_whole_and_what_is_run_eight_times_fitted_in_it():
-    found = stored("asirra-axes")
-    screen = asirra_axes.outcomes(found, trials=[0])
-    assert all((h.name, z) in screen for h in asirra_axes.FIRST for z in asirra_axes.PANELS)
-    whole = asirra_axes.outcomes(found)
-    where = asirra_axes.EIGHT_TIMES[0]
-    assert screen[where].word == whole[where].word == "fits"
-    assert whole[where].total.shape[1] == asirra_runs.RUNS
+def test_the_screen_is_whole_and_all_that_fits_in_it_was_run_eight_times():
+    found = [*stored("asirra-axes"), *stored("asirra-weak")]
+    screen, whole = asirra_axes.outcomes(found, trials=[0]), asirra_axes.outcomes(found)
+    every = {(h.name, z) for h in asirra_axes.HYPOTHESES for z in asirra_axes.PANELS}
+    assert set(screen) == every
+    fits = {where for where, outcome in screen.items() if outcome.word == "fits"}
+    assert fits == {where for where, outcome in whole.items() if outcome.word == "fits"}
+    assert fits <= set(asirra_axes.EIGHT_TIMES)
+    for where in asirra_axes.EIGHT_TIMES:
+        assert whole[where].total.shape[1] == asirra_runs.RUNS
+
+
+def test_radius_six_is_confirmed_on_what_had_not_been_seen():
+    again = asirra_axes.confirmed(stored("asirra-axes"))
+    assert len(again) == len(asirra_axes.PANELS) * (1 + len(asirra_axes.OTHER_INPUTS))
+    assert all(outcome.word_of_sum in ("fits", "near") for outcome in again.values())
+    assert all(again["tiny", zeta].word_of_sum == "fits" for zeta in asirra_axes.PANELS)
+    assert again["tiny", 0.01].total.shape == (1, asirra_runs.RUNS)
