@@ -262,6 +262,6 @@ EXPERIMENTS = [
         render,
         needs="Asirra features",
         smoke=5,
-        full=3600,
+        full=8000,
     )
 ]
