@@ -226,6 +226,18 @@ def test_weaker_features_are_run_where_the_standard_ones_are_best():
     assert max(excess) <= 0.01
 
 
+def test_weaker_features_have_the_whole_grid_in_every_panel():
+    cells = stored("asirra-weak")
+    assert {key(c.config) for c in cells} <= {key(c) for c in asirra_runs.weak_cells("full")}
+    for panels in asirra_runs.PANELS.values():
+        for zeta, gammas in panels.items():
+            curves = asirra_runs.curves(cells, zeta)
+            assert len(curves) == len(gammas) + 1
+            for grid in curves.values():
+                assert len(grid) == len(asirra_runs.BETAS) * len(asirra_runs.LAMS)
+                assert len(grid[asirra_runs.PICK]) == asirra_runs.RUNS
+
+
 def test_sentences_at_one_grid_point_look_at_no_other():
     cells = stored("figure-1b") + stored("figure-4")
     point = (1.0, 3.0)
