@@ -180,3 +180,44 @@ def test_stored_claims_are_whole() -> None:
     rows = claims.rows(found)
     assert len(rows) == 5 * len(found) and all(row["regret"] >= 0 for row in rows)
     assert set(claims.render(found, "full")) == {".csv"}
+
+
+# --- sentences of the chapter that no number on its page stands for --------------------------------
+
+LOW = [("fixed", z) for z in protocol.RATIOS["fixed"] if z <= 2]
+FRESH = [("fresh", z) for z in protocol.RATIOS["fresh"]]
+TABLES = [(name, -1.0) for name in (*problems.TABLES, "asirra")]
+
+
+@pytest.fixture(scope="module")
+def compared() -> dict[tuple[str, float, str], Any]:
+    found = stored("guide") + stored("guide-asirra")
+    names = ("problem", "ratio", "policy")
+    return {tuple(c.config[n] for n in names): c for c in found}
+
+
+def test_certified_lin_ucb_against_sup_lin_ucb_and_oful(compared):
+    def mean(place: tuple[str, float], policy: str) -> float:
+        return float(guide.reported(compared[(*place, policy)])[:, -1].mean())
+
+    for place in FRESH + TABLES:
+        ours = mean(place, "certified LinUCB")
+        assert mean(place, "OFUL") < ours < mean(place, "SupLinUCB")
+    for place in [*LOW, ("lower bound", -1.0)]:
+        assert mean(place, "certified LinUCB") > mean(place, "SupLinUCB")
+    for place in LOW:
+        assert guide.lost(compared[(*place, "certified LinUCB")], 2) >= 0.5
+
+
+def test_from_an_eighth_of_a_run_on_the_order_stays(compared):
+    def course(place: tuple[str, float], policy: str, which: int) -> np.ndarray:
+        return guide.reported(compared[(*place, policy)], which).mean(axis=0)
+
+    for place in LOW:
+        assert (course(place, "DS-OFUL", 3) < course(place, "OFUL", 2)).all()
+    for policy in ("layered DS-OFUL", "SupLinUCB"):
+        for place in [p for p in FRESH if p[1] <= 2]:
+            assert (course(place, policy, 0) > course(place, "OFUL", 2)).all()
+        for z in (1.0, 2.0, 4.0):
+            place = ("separation", z)
+            assert (course(place, policy, 0) < course(place, "OFUL", 2)).all()
