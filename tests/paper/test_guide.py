@@ -182,7 +182,7 @@ def test_stored_claims_are_whole() -> None:
     assert set(claims.render(found, "full")) == {".csv"}
 
 
-# --- sentences of the chapter that no number on its page stands for --------------------------------
+# --- sentences of the chapter that no number on its page stands for ---
 
 LOW = [("fixed", z) for z in protocol.RATIOS["fixed"] if z <= 2]
 FRESH = [("fresh", z) for z in protocol.RATIOS["fresh"]]
