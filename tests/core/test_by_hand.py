@@ -156,7 +156,6 @@ def test_synthetic_instances():
 
 def test_best_linear_fit():
     """Rewards 0, 0, 3·c on x = 1, 2, 3 … : the least ζ equalises the largest residuals."""
-    pytest.importorskip("scipy")
     problem = bl.problems.FixedArms(np.array([[1.0], [1.0]]), np.array([0.0, 1.0]))
     theta, zeta = problem.best_linear_fit()
     assert zeta == pytest.approx(0.5) and theta[0] == pytest.approx(0.5)

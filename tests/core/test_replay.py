@@ -128,7 +128,7 @@ def test_a_learner_is_worth_what_a_run_of_it_earns():
 
 
 def test_masks_and_tables_say_the_same():
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="pandas is optional")
     rng = np.random.default_rng(4)
     rows = []
     for k in ("b", "a", "c"):

@@ -132,7 +132,7 @@ def test_legend_names_what_varies():
 
 
 def test_long_table(run):
-    pytest.importorskip("pandas")
+    pytest.importorskip("pandas", reason="pandas is optional")
     table = run.to_dataframe()
     assert len(table) == 3 * 3 * 5 * 4
     one = table[(table.instance == 2) & (table.policy == "DSOFUL") & (table.trial == 4)]
@@ -142,7 +142,7 @@ def test_long_table(run):
 
 
 def test_plot_draws_means_and_bands(run):
-    plt = pytest.importorskip("matplotlib.pyplot")
+    plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is optional")
     plt.switch_backend("agg")
     ax = run.plot(problem=1)
     assert len(ax.lines) == 3 and len(ax.collections) == 3
