@@ -17,12 +17,7 @@ from typing import Any
 import numpy as np
 
 from banditlib.backend import NUMPY, Array, device_array, namespace_of, to_numpy
-
-LONGEST = 2048
-"""Refresh at the latest after this many rounds."""
-
-DELICATE = 64.0
-"""While a squared width is above this, the shrink rule is checked after every round."""
+from banditlib.inverses import DELICATE, LONGEST, spd_inverse
 
 WAITING = 64
 """Observations that may wait to be added to U."""
@@ -182,25 +177,3 @@ def add_squares(target: Array, X: Array, sign: float) -> None:
     else:
         xp = namespace_of(target)
         target += sign * xp.matmul(xp.matrix_transpose(X), X)
-
-
-def spd_inverse(U: np.ndarray) -> np.ndarray:
-    """Inverse of a symmetric positive definite matrix (d, d), in half the time of a general one."""
-    from scipy.linalg import lapack
-
-    factor, info = lapack.dpotrf(U.T, lower=1, clean=0)  # U.T is U, in the order LAPACK reads
-    if info:
-        raise np.linalg.LinAlgError("U is not positive definite")
-    whole = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T  # right on and above the diagonal
-    mirror(whole)
-    return whole
-
-
-def mirror(A: np.ndarray) -> None:
-    """Copy what is above the diagonal of a square matrix below it, by blocks that fit a cache."""
-    d, step = len(A), 64
-    for i in range(0, d, step):
-        here = slice(i, i + step)
-        block = np.triu(A[here, here])
-        A[here, here] = block + np.triu(block, 1).T
-        A[i + step :, here] = A[here, i + step :].T

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from banditlib.backend import Array, device_array, put, row_starts, to_numpy
-from banditlib.regression import DELICATE
+from banditlib.inverses import DELICATE
 from banditlib.view import View
 
 SHRINK = 512.0

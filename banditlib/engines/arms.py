@@ -17,9 +17,9 @@ from banditlib.engines.arm_posterior import PENDING, ArmPosterior
 from banditlib.engines.noise import Draws, Noise
 from banditlib.engines.phases import simulate_phases
 from banditlib.engines.tally import Settings, Tally
+from banditlib.inverses import LONGEST
 from banditlib.policies.base import Policy, alike, refuse_shape, stack, with_lanes
 from banditlib.problems import FixedArms
-from banditlib.regression import LONGEST
 from banditlib.view import View
 
 CHUNK = 256

@@ -25,9 +25,10 @@ from banditlib.checks import in_scale
 from banditlib.engines import direct
 from banditlib.engines.noise import Draws, Noise
 from banditlib.engines.tally import Settings, Tally
+from banditlib.inverses import DELICATE
 from banditlib.policies.base import Policy, alike, refuse_shape, stack, with_lanes
 from banditlib.problems import Contextual, Rounds, generator
-from banditlib.regression import DELICATE, Ridge
+from banditlib.regression import Ridge
 from banditlib.view import View
 
 BATCH = 512

@@ -209,6 +209,13 @@ def _add_verify(commands: Any) -> None:
         help="cells to re-run of every policy in every file (1)",
     )
     sub.add_argument(
+        "--random",
+        type=_positive,
+        default=None,
+        metavar="N",
+        help="re-run N cells instead, drawn from all alike",
+    )
+    sub.add_argument(
         "--seed", type=int, default=None, help="of the sample (default: a new one each time)"
     )
     sub.add_argument(
@@ -221,8 +228,9 @@ def _add_verify(commands: Any) -> None:
     sub.add_argument(
         "--all",
         action="store_true",
-        help="re-run every cell; an interrupted run goes on where it stopped, and VERIFIED.json "
-        "among the results says how far it got",
+        help="re-run every cell that VERIFIED.json among the results does not name as identical "
+        "under the present source; it is kept up to date, so that an interrupted run goes on "
+        "where it stopped, on another machine too",
     )
     sub.add_argument(
         "--slice",
@@ -232,9 +240,7 @@ def _add_verify(commands: Any) -> None:
         help="with --all: the K-th of N parts only",
     )
     _add_workers(sub)
-    sub.add_argument(
-        "--out", type=Path, default=Path("out"), metavar="DIR", help="for the log (default: out)"
-    )
+    sub.add_argument("--out", type=Path, help=argparse.SUPPRESS)  # once the folder of a log
     sub.set_defaults(command=lambda options: verify(_chosen(options.names), options))
 
 

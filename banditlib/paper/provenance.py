@@ -11,16 +11,15 @@ import os
 import platform
 import re
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from banditlib.paper.experiments import families, registry, stored
+from banditlib.paper.experiments import registry, stored
 
-_ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 
 #: Where the site keeps what can be downloaded, seen from a page one folder down.
 DOWNLOADS = "../_static/results"
@@ -72,23 +71,14 @@ def versions() -> dict[str, str]:
 @functools.cache
 def source() -> str:
     """Digest of all source of banditlib, as it was when first asked for."""
-    return digest_of(sorted((_ROOT / "banditlib").rglob("*.py")))
-
-
-def engine_source() -> str:
-    """Digest of the source that computes cells: the core, and the cells of every experiment."""
-    package = _ROOT / "banditlib"
-    core = [p for p in package.rglob("*.py") if package / "paper" not in p.parents]
-    cells = {Path(str(sys.modules[f.run.__module__].__file__)) for f in families().values()}
-    inside = [path for path in cells if _ROOT in path.parents]
-    return digest_of(sorted([*core, *inside, package / "paper" / "features.py"]))
+    return digest_of(sorted((ROOT / "banditlib").rglob("*.py")))
 
 
 def digest_of(paths: Iterable[Path]) -> str:
     """16 hexadecimal digits over the names and contents of files of the project."""
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(f"|{path.relative_to(_ROOT).as_posix()}|".encode() + path.read_bytes())
+        digest.update(f"|{path.relative_to(ROOT).as_posix()}|".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
@@ -108,7 +98,7 @@ def _source() -> dict[str, Any]:
 def _git() -> tuple[str | None, bool | None]:
     def git(*words: str) -> str:
         done = subprocess.run(
-            ["git", "--no-optional-locks", "-C", str(_ROOT), *words],
+            ["git", "--no-optional-locks", "-C", str(ROOT), *words],
             capture_output=True,
             text=True,
             timeout=20,
@@ -116,7 +106,7 @@ def _git() -> tuple[str | None, bool | None]:
         )
         return done.stdout.strip()
 
-    if not (_ROOT / ".git").exists():
+    if not (ROOT / ".git").exists():
         return None, None
     try:
         return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "--", "banditlib"))

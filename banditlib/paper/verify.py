@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import hashlib
 import json
 import random
 import time
@@ -21,9 +22,14 @@ from banditlib.paper.exits import FAILED, MISSING, OK, USAGE, CommandError
 from banditlib.paper.experiments.base import Experiment, Family, results_folder
 from banditlib.paper.published import faults
 from banditlib.paper.reproduce import progress
+from banditlib.paper.sources import engine_source
 from banditlib.paper.store import Arrays, Cell, Config, Damaged, Packed, key, read_pack
 
 RECORD = "VERIFIED.json"
+EVERY = 10.0
+"""Seconds between two writings of the record while cells are re-run."""
+SHORT = 12
+"""Digits by which the record names a cell of a pack that is not yet whole."""
 
 
 @dataclass
@@ -108,21 +114,16 @@ def _conclude(packs: Sequence[Pack], outcome: Outcome, good: bool) -> int:
 
 
 def _rerun_some(packs: Sequence[Pack], options: argparse.Namespace) -> Outcome:
-    """Some cells of every stratum: of every policy in every pack."""
+    """Some cells of every stratum, or so many of all cells."""
     seed = random.randrange(10**6) if options.seed is None else options.seed
     rng = random.Random(seed)
-    outcome, chosen = Outcome(), []
-    for pack in packs:
-        for cells in _strata(pack).values():
-            short = cells
-            if options.limit is not None:
-                short = [c for c in cells if _cost(pack, c) <= options.limit]
-                reason = f"They take longer than --limit {options.limit:g} s."
-                outcome.left[reason] += len(cells) - len(short)
-            drawn = rng.sample(short, min(options.sample, len(short)))
-            outcome.left["They were not drawn."] += len(short) - len(drawn)
-            chosen.append(Pack(pack.name, pack.family, drawn))
-    outcome.left += Counter()  # drop what counts nothing
+    outcome, draw = Outcome(), _short(packs, options.limit)
+    every = sum(len(pack.cells) for pack in packs)
+    if too_long := every - sum(len(pack.cells) for pack in draw):
+        outcome.left[f"They take longer than --limit {options.limit:g} s."] = too_long
+    chosen = _drawn(draw, options, rng)
+    if rest := every - too_long - sum(len(pack.cells) for pack in chosen):
+        outcome.left["They were not drawn."] = rest
     print(f"Re-running {sum(len(p.cells) for p in chosen)} cells, drawn with --seed {seed}.")
 
     def tell(cell: Packed, family: Family, same: bool, seconds: float) -> None:
@@ -131,6 +132,28 @@ def _rerun_some(packs: Sequence[Pack], options: argparse.Namespace) -> Outcome:
 
     _rerun(chosen, options, outcome, tell)
     return outcome
+
+
+def _short(packs: Sequence[Pack], limit: float | None) -> list[Pack]:
+    """The cells that take at most ``limit`` seconds."""
+    if limit is None:
+        return list(packs)
+    return [Pack(p.name, p.family, [c for c in p.cells if _cost(p, c) <= limit]) for p in packs]
+
+
+def _drawn(packs: Sequence[Pack], options: argparse.Namespace, rng: random.Random) -> list[Pack]:
+    """``--random`` of all cells alike, or ``--sample`` of every policy in every pack."""
+    if options.random is None:
+        return [
+            Pack(p.name, p.family, rng.sample(cells, min(options.sample, len(cells))))
+            for p in packs
+            for cells in _strata(p).values()
+        ]
+    every = [(pack, cell) for pack in packs for cell in pack.cells]
+    return [
+        Pack(pack.name, pack.family, [cell])
+        for pack, cell in rng.sample(every, min(options.random, len(every)))
+    ]
 
 
 def _strata(pack: Pack) -> dict[str, list[Packed]]:
@@ -150,65 +173,99 @@ def _cost(pack: Pack, cell: Packed) -> float:
 
 
 def _rerun_all(packs: Sequence[Pack], folder: Path, options: argparse.Namespace) -> Outcome:
-    """Every cell that is not known to come out identically from this very source."""
-    log = options.out / f"verified-{provenance.engine_source()}.txt"
-    known = _known(log)
-    outcome = Outcome()
-    due = []
+    """Every cell that is not known to come out identically from the source that computes it."""
+    path = folder / RECORD
+    told = _told(path)
+    known = _known(told, packs)
+    outcome, due = Outcome(), []
     for pack in packs:
-        new = [cell for cell in pack.cells if cell.digest not in known]
-        outcome.identical |= {c.key: known[c.digest] for c in pack.cells if c.digest in known}
+        old = {cell.key: known[cell.digest] for cell in pack.cells if cell.digest in known}
+        outcome.identical |= old
+        new = [cell for cell in pack.cells if cell.key not in old]
         due.append(Pack(pack.name, pack.family, new))
     if outcome.identical:
-        print(f"{len(outcome.identical):,} cells came out identically before ({log}).")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "a", encoding="utf8") as file:
+        print(f"{len(outcome.identical):,} cells came out identically before ({path}).")
+    written = time.monotonic()
 
-        def tell(cell: Packed, family: Family, same: bool, seconds: float) -> None:
-            if not same:
-                print(f"  {cell.key} {family.label(cell.config)}: DIFFERENT", flush=True)
-                return
-            file.write(f"{cell.digest} {seconds}\n")
-            file.flush()
+    def tell(cell: Packed, family: Family, same: bool, seconds: float) -> None:
+        nonlocal written
+        if not same:
+            print(f"  {cell.key} {family.label(cell.config)}: DIFFERENT", flush=True)
+        if time.monotonic() - written > EVERY:
+            write_whole(path, _record(packs, outcome, told))
+            written = time.monotonic()
 
-        try:
-            _rerun(due, options, outcome, tell, options.slice)
-        finally:
-            write_whole(folder / RECORD, _record(packs, outcome))
-            print(f"How far it got is in {folder / RECORD}.")
+    try:
+        _rerun(due, options, outcome, tell, options.slice)
+    finally:
+        write_whole(path, _record(packs, outcome, told))
+        print(f"How far it got is in {path}.")
     return outcome
 
 
-def _known(log: Path) -> dict[str, float]:
-    """Cells that a log names as identical, by digest, with the seconds each took."""
-    if not log.exists():
+def _told(path: Path) -> dict[str, Any]:
+    """What the record says of each pack; nothing if there is none or it cannot be read."""
+    try:
+        told = json.loads(path.read_text("utf8"))["packs"]
+        return {str(name): dict(entry) for name, entry in told.items()}
+    except FileNotFoundError:
         return {}
-    rows = (line.split() for line in log.read_text("utf8").splitlines())
-    return {row[0]: float(row[1]) for row in rows if len(row) == 2}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        print(f"{path} cannot be read: all cells are re-run.")
+        return {}
 
 
-def _record(packs: Sequence[Pack], outcome: Outcome) -> bytes:
-    """What was verified, of which source, pack by pack, as JSON."""
-    origin = provenance.record(0.0)
-    per_pack = {}
+def _known(told: dict[str, Any], packs: Sequence[Pack]) -> dict[str, float]:
+    """Cells that the record names as identical under the present source, by digest, with the
+    seconds that each took on average.
+    """
+    found: dict[str, float] = {}
     for pack in packs:
-        names = [cell.key for cell in pack.cells]
+        entry = told.get(pack.name, {})
+        if entry.get("source") != engine_source(pack.family):
+            continue
+        which = entry.get("which", [])
+        cells = [cell.digest for cell in pack.cells]
+        here = set(cells) if which == _all(cells) else {d for d in cells if d[:SHORT] in which}
+        each = entry.get("seconds", 0.0) / max(1, entry.get("identical", 0))
+        found |= dict.fromkeys(here, each)
+    return found
+
+
+def _all(digests: Iterable[str]) -> str:
+    """One digest over those of all cells of a pack."""
+    return hashlib.sha256(" ".join(sorted(digests)).encode()).hexdigest()
+
+
+def _record(packs: Sequence[Pack], outcome: Outcome, told: dict[str, Any]) -> bytes:
+    """What was verified, of which source, pack by pack, as JSON: enough to go on from.
+
+    ``told`` is what an earlier record said; of packs that were not asked for it is kept.
+    """
+    origin = provenance.record(0.0)
+    per_pack = dict(told)
+    for pack in packs:
+        same = {
+            c.digest: outcome.identical[c.key] for c in pack.cells if c.key in outcome.identical
+        }
+        whole = len(same) == len(pack.cells)
         per_pack[pack.name] = {
-            "cells": len(names),
-            "identical": sum(name in outcome.identical for name in names),
-            "different": [name for name in names if name in outcome.different],
+            "cells": len(pack.cells),
+            "identical": len(same),
+            "different": [c.key for c in pack.cells if c.key in outcome.different],
+            "source": engine_source(pack.family),
+            "seconds": round(sum(same.values()), 1),
+            "which": _all(same) if whole else sorted(digest[:SHORT] for digest in same),
         }
     found = {
         "commit": origin["commit"],
         "local changes": origin["dirty"],
-        "engine source": provenance.engine_source(),
+        "versions": provenance.versions(),
         "finished": origin["finished"],
-        "cells": sum(len(pack.cells) for pack in packs),
-        "identical": len(outcome.identical),
-        "different": len(outcome.different),
-        "seconds of computing": round(
-            sum(outcome.identical.values()) + sum(outcome.different.values()), 1
-        ),
+        "cells": sum(entry["cells"] for entry in per_pack.values()),
+        "identical": sum(entry["identical"] for entry in per_pack.values()),
+        "different": sum(len(entry["different"]) for entry in per_pack.values()),
+        "seconds of computing": round(sum(entry["seconds"] for entry in per_pack.values()), 1),
         "not re-run": dict(outcome.left),
         "packs": per_pack,
     }

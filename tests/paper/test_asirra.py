@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from banditlib.paper import features
-from banditlib.paper.experiments import asirra_runs, stored, table_2
+from banditlib.paper.experiments import stored, table_2
+from banditlib.paper.experiments.asirra import cells as asirra_cells
+from banditlib.paper.experiments.asirra import figure as asirra_figure
 from banditlib.paper.features import FeaturesError
 from banditlib.paper.store import Cell, key
 
@@ -166,9 +168,9 @@ def test_digits_ship_with_a_package():
 def test_without_scikit_learn_only_the_small_size_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     monkeypatch.setattr(features, "find", lambda *_: None)
-    asirra_runs.pool.cache_clear()
+    asirra_cells.pool.cache_clear()
     for family, cells in (
-        (asirra_runs.FAMILY, lambda scale: asirra_runs.panel_cells("figure-1b", scale)),
+        (asirra_cells.FAMILY, lambda scale: asirra_cells.panel_cells("figure-1b", scale)),
         (table_2.FAMILY, table_2._cells),
     ):
         assert "pip install scikit-learn" in family.unavailable(cells("smoke")[0])
@@ -185,16 +187,15 @@ def test_other_features_than_those_of_the_stored_results_are_refused(monkeypatch
 
 
 def test_own_features_make_cells_of_their_own(monkeypatch, vectors):
-    from banditlib.paper.experiments import asirra_runs
 
     monkeypatch.setattr(features, "find", lambda *_: Path("own.npz"))
     monkeypatch.setattr(features, "read", lambda _: vectors)
-    stored = asirra_runs.panel_cells("figure-1b", "full")[0]
+    stored = asirra_cells.panel_cells("figure-1b", "full")[0]
     monkeypatch.setenv(features.OWN, "1")
-    own = asirra_runs.panel_cells("figure-1b", "full")[0]
+    own = asirra_cells.panel_cells("figure-1b", "full")[0]
     assert stored["digest"] == features.DIGESTS["standard"] != own["digest"]
     assert own == stored | {"digest": vectors.digest()[:16]}
-    assert asirra_runs.panel_cells("figure-1b", "smoke")[0]["digest"] == features.DIGESTS["digits"]
+    assert asirra_cells.panel_cells("figure-1b", "smoke")[0]["digest"] == features.DIGESTS["digits"]
 
 
 # --- the sweep ------------------------------------------------------------------------------------
@@ -202,70 +203,70 @@ def test_own_features_make_cells_of_their_own(monkeypatch, vectors):
 
 def test_the_point_shown_has_most_runs_and_least_regret():
     lucky, full, worse = np.array([[0, 1]]), np.array([[1, 3], [0, 4]]), np.array([[2, 5], [2, 6]])
-    point, runs = asirra_runs.best({(1, 1): lucky, (1, 3): worse, (3, 1): full})
+    point, runs = asirra_figure.best({(1, 1): lucky, (1, 3): worse, (3, 1): full})
     assert point == (3, 1) and runs is full
 
 
 def test_every_run_of_the_figures_is_stored():
-    for name in asirra_runs.PANELS:
-        wanted = {key(config) for config in asirra_runs.panel_cells(name, "full")}
+    for name in asirra_cells.PANELS:
+        wanted = {key(config) for config in asirra_cells.panel_cells(name, "full")}
         assert {key(cell.config) for cell in stored(name)} == wanted
 
 
 def test_weaker_features_are_run_where_the_standard_ones_are_best():
     cells = stored("figure-1b") + stored("figure-4")
     excess = []
-    for panels in asirra_runs.PANELS.values():
+    for panels in asirra_cells.PANELS.values():
         for zeta, gammas in panels.items():
-            curves = asirra_runs.curves(cells, zeta)
+            curves = asirra_figure.curves(cells, zeta)
             assert len(curves) == len(gammas) + 1
             for grid in curves.values():
-                least = asirra_runs.best(grid)[1][:, -1].mean()
-                excess.append(grid[asirra_runs.PICK][:, -1].mean() / least - 1)
+                least = asirra_figure.best(grid)[1][:, -1].mean()
+                excess.append(grid[asirra_cells.PICK][:, -1].mean() / least - 1)
     assert sum(more > 0 for more in excess) == 1  # "of all curves but one that nearly ties"
     assert max(excess) <= 0.01
 
 
 def test_weaker_features_have_the_whole_grid_in_every_panel():
     cells = stored("asirra-weak")
-    assert {key(c.config) for c in cells} <= {key(c) for c in asirra_runs.weak_cells("full")}
-    for panels in asirra_runs.PANELS.values():
+    assert {key(c.config) for c in cells} <= {key(c) for c in asirra_cells.weak_cells("full")}
+    for panels in asirra_cells.PANELS.values():
         for zeta, gammas in panels.items():
-            curves = asirra_runs.curves(cells, zeta)
+            curves = asirra_figure.curves(cells, zeta)
             assert len(curves) == len(gammas) + 1
             for grid in curves.values():
-                assert len(grid) == len(asirra_runs.BETAS) * len(asirra_runs.LAMS)
-                assert len(grid[asirra_runs.PICK]) == asirra_runs.RUNS
+                assert len(grid) == len(asirra_cells.BETAS) * len(asirra_cells.LAMS)
+                assert len(grid[asirra_cells.PICK]) == asirra_cells.RUNS
 
 
 def test_sentences_at_one_grid_point_look_at_no_other():
     cells = stored("figure-1b") + stored("figure-4")
     point = (1.0, 3.0)
     there = [c for c in cells if (c.config["policy"]["beta"], c.config["policy"]["lam"]) == point]
-    assert asirra_runs.sentences(cells, point) == asirra_runs.sentences(there)
-    assert asirra_runs.sentences(cells, point) != asirra_runs.sentences(cells)
+    assert asirra_figure.sentences(cells, point) == asirra_figure.sentences(there)
+    assert asirra_figure.sentences(cells, point) != asirra_figure.sentences(cells)
 
 
 def made_up(total, late):
     """Cells of all panels at PICK, four runs, with given totals and second halves."""
     marks = [250_000, 500_000, 1_000_000]
-    for name in asirra_runs.PANELS:
-        for config in asirra_runs.panel_cells(name, "full"):
+    for name in asirra_cells.PANELS:
+        for config in asirra_cells.panel_cells(name, "full"):
             policy, trial = config["policy"], config["trials"][0]
-            if (policy["beta"], policy["lam"]) == asirra_runs.PICK and trial < 4:
-                end = total(config["zeta"], asirra_runs.row_of(policy)) + trial % 2
-                early = end - late(config["zeta"], asirra_runs.row_of(policy))
+            if (policy["beta"], policy["lam"]) == asirra_cells.PICK and trial < 4:
+                end = total(config["zeta"], asirra_figure.row_of(policy)) + trial % 2
+                early = end - late(config["zeta"], asirra_figure.row_of(policy))
                 wrong = np.array([[early, early, end]])
                 yield Cell({**config, "checkpoints": marks}, {"wrong": wrong}, {})
 
 
 def test_the_papers_sentences_on_made_up_runs():
     def total(zeta, row):
-        axes = asirra_runs.AXES[zeta]
+        axes = asirra_figure.AXES[zeta]
         return axes[1] if row == "SupLinUCB" else axes[0] - (row != "Γ = 0") * 1000
 
     def words(late):
-        found = asirra_runs.sentences(list(made_up(total, late)))
+        found = asirra_figure.sentences(list(made_up(total, late)))
         return {claim: {s.verdict for _, s in seen} for claim, seen in found.items()}
 
     as_printed = words(lambda zeta, row: total(zeta, row) // 2 if zeta == 0.5 else 0)

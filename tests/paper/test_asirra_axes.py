@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import banditlib as bl
-from banditlib.paper.experiments import asirra_axes, asirra_runs, rendered, stored
-from banditlib.paper.experiments.asirra_policies import GrowingOFUL, delayed, single
+from banditlib.paper.experiments import rendered, stored
+from banditlib.paper.experiments.asirra import axes as asirra_axes
+from banditlib.paper.experiments.asirra import cells as asirra_cells
+from banditlib.paper.experiments.asirra.policies import GrowingOFUL, delayed, single
 from banditlib.paper.store import Cell
 
 
@@ -115,7 +117,7 @@ def test_the_screen_is_whole_and_all_that_fits_in_it_was_run_eight_times():
     assert fits == {where for where, outcome in whole.items() if outcome.word == "fits"}
     assert fits <= set(asirra_axes.EIGHT_TIMES)
     for where in asirra_axes.EIGHT_TIMES:
-        assert whole[where].total.shape[1] == asirra_runs.RUNS
+        assert whole[where].total.shape[1] == asirra_cells.RUNS
 
 
 def test_radius_six_is_confirmed_on_what_had_not_been_seen():
@@ -123,4 +125,4 @@ def test_radius_six_is_confirmed_on_what_had_not_been_seen():
     assert len(again) == len(asirra_axes.PANELS) * (1 + len(asirra_axes.OTHER_INPUTS))
     assert all(outcome.word_of_sum in ("fits", "near") for outcome in again.values())
     assert all(again["tiny", zeta].word_of_sum == "fits" for zeta in asirra_axes.PANELS)
-    assert again["tiny", 0.01].total.shape == (1, asirra_runs.RUNS)
+    assert again["tiny", 0.01].total.shape == (1, asirra_cells.RUNS)

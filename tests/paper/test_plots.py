@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from banditlib.paper import plots
-from banditlib.paper.experiments import asirra_runs, stored
+from banditlib.paper.experiments import stored
+from banditlib.paper.experiments.asirra import figure as asirra_figure
 from banditlib.paper.render import COLORS
 
 
@@ -50,8 +51,8 @@ def test_panels_label_the_left_edge_only():
 
 
 def test_curves_that_coincide_are_drawn_as_one_and_said_to():
-    fig = asirra_runs.draw(stored("figure-1b"), [0.01])
+    fig = asirra_figure.draw(stored("figure-1b"), [0.01])
     words = " ".join(text.get_text() for text in fig.axes[0].texts)
     assert "OFUL, Γ = 0.01 and Γ = 0.05:\none curve" in words and "SupLinUCB" in words
     a, b = np.array([[1, 2]]), np.array([[1, 3]])
-    assert asirra_runs.together({"x": a, "y": b, "z": a.copy()}) == [["x", "z"], ["y"]]
+    assert asirra_figure.together({"x": a, "y": b, "z": a.copy()}) == [["x", "z"], ["y"]]

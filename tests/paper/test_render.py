@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from banditlib.paper import experiments, features, render
-from banditlib.paper.experiments import asirra_runs
+from banditlib.paper.experiments.asirra import cells as asirra_cells
+from banditlib.paper.experiments.asirra import figure as asirra_figure
 from banditlib.paper.experiments.base import stored
 from banditlib.paper.experiments.phase_map import cells as phase_map
 from banditlib.paper.experiments.phase_map import figure as phase_figure
@@ -49,7 +50,7 @@ def few(name: str) -> list[Packed]:
     cells = experiments.stored(name)
     if name == "separation":
         return cells
-    point = asirra_runs.PICK
+    point = asirra_cells.PICK
     return [c for c in cells if "policy" not in c.config or _point(c.config["policy"]) == point]
 
 
@@ -127,13 +128,13 @@ def test_digits_say_so_in_every_file() -> None:
     """Smoke runs of the Asirra experiments are no cats and dogs."""
     rng = np.random.default_rng(0)
     cells = []
-    for config in asirra_runs.panel_cells("figure-1b", "smoke"):
+    for config in asirra_cells.panel_cells("figure-1b", "smoke"):
         wrong = np.cumsum(rng.integers(0, 3, (1, len(config["checkpoints"]))), axis=1)
         cells.append(Cell(config, {"wrong": wrong}, {}))
-    files = asirra_runs.render(cells, "smoke")
+    files = asirra_figure.render(cells, "smoke")
     rows = list(csv.reader(files[".csv"].decode().splitlines()))[1:]
     assert all(row[0].startswith("digits, ") for row in rows)
-    fig = asirra_runs.draw(cells, [0.01])
+    fig = asirra_figure.draw(cells, [0.01])
     render.mark_stand_in(fig, features.STAND_IN)
     assert fig.get_suptitle() == features.STAND_IN
     plt.close(fig)

@@ -36,10 +36,7 @@ def publish(tmp_path: Path, scale: str = "smoke") -> Path:
 
 
 def verify(stored: Path, *words: str) -> int:
-    out = str(stored.parent / "out")
-    return cli.main(
-        ["verify", "--results", str(stored), "--seed", "1", "--workers", "1", "--out", out, *words]
-    )
+    return cli.main(["verify", "--results", str(stored), "--seed", "1", "--workers", "1", *words])
 
 
 def changed(monkeypatch: pytest.MonkeyPatch, **fields: object) -> None:
@@ -65,8 +62,8 @@ def test_what_was_published_is_accepted_and_said(
 
 @pytest.mark.parametrize(
     "words",
-    [["--sample", "-1"], ["--sample", "0"], ["--limit", "nan"], ["--limit", "-3"],
-     ["--slice", "3/2"], ["--slice", "x"], ["--workers", "0"]],
+    [["--sample", "-1"], ["--sample", "0"], ["--random", "0"], ["--limit", "nan"],
+     ["--limit", "-3"], ["--slice", "3/2"], ["--slice", "x"], ["--workers", "0"]],
 )  # fmt: skip
 def test_bad_options_are_refused(tmp_path: Path, words: list[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -235,7 +232,7 @@ def test_all_is_resumed_and_recorded(
     assert "8 cells came out identically before" in said
     record = json.loads((stored / "VERIFIED.json").read_text())
     assert record["identical"] == 24 and record["packs"]["fake/cells.npz"]["identical"] == 24
-    assert record["engine source"] and record["commit"]
+    assert record["packs"]["fake/cells.npz"]["source"] and record["commit"]
     assert sorted(map(int, log.read_text().split())) == list(range(24))  # each once
     assert faults(stored) == []  # the record is no result
 
@@ -250,7 +247,7 @@ def test_all_goes_on_after_an_interrupt(tmp_path: Path, monkeypatch: pytest.Monk
         done.extend(config["number"] for config in configs)
         return fake.run(configs, backend)
 
-    stops.__module__ = fake.__name__  # the log is kept for each source
+    stops.__module__ = fake.__name__  # what is known is known of one source
     changed(monkeypatch, run=stops)
     assert verify(stored, "--all") == cli.INTERRUPTED
     assert json.loads((stored / "VERIFIED.json").read_text())["identical"] == 10
@@ -259,6 +256,58 @@ def test_all_goes_on_after_an_interrupt(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("FAKE_LOG", str(log))
     assert verify(stored, "--all") == cli.OK
     assert len(log.read_text().split()) == 14
+
+
+def record_of(stored: Path) -> dict:
+    return json.loads((stored / "VERIFIED.json").read_text())
+
+
+def again(stored: Path, log: Path, *words: str) -> int:
+    """How many cells `verify --all` re-runs."""
+    log.unlink(missing_ok=True)
+    assert verify(stored, "--all", *words) == cli.OK
+    return len(log.read_text().split()) if log.exists() else 0
+
+
+def test_a_record_holds_for_its_source_and_its_cells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, log = publish(tmp_path), tmp_path / "log"
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    assert again(stored, log) == 6 and again(stored, log) == 0
+    publish(tmp_path, "paper")  # 18 cells more in the same pack: all are looked at again
+    assert again(stored, log) == 24
+    assert again(stored, log, "--slice", "1/2") == 0
+    monkeypatch.setattr("banditlib.paper.verify.engine_source", lambda family: "another")
+    assert again(stored, log, "--slice", "1/2") == 12
+    assert len(record_of(stored)["packs"]["fake/cells.npz"]["which"]) == 12  # named one by one
+    assert again(stored, log) == 12
+    (stored / "VERIFIED.json").write_text('{"packs": 3}')
+    capsys.readouterr()
+    assert again(stored, log) == 24
+    assert "VERIFIED.json cannot be read: all cells are re-run" in capsys.readouterr().out
+
+
+def test_a_record_keeps_what_it_says_of_other_packs(tmp_path: Path) -> None:
+    stored = publish(tmp_path)
+    other = {"cells": 4, "identical": 3, "different": [], "source": "x", "seconds": 2.0}
+    (stored / "VERIFIED.json").write_text(json.dumps({"packs": {"a/b.npz": other}}))
+    assert verify(stored, "--all") == cli.OK
+    record = record_of(stored)
+    assert record["packs"]["a/b.npz"] == other
+    assert record["cells"] == 10 and record["identical"] == 9
+
+
+def test_random_draws_from_all_cells_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(monkeypatch, part=lambda config: f"pack-{config['number'] == 0}")
+    stored = publish(tmp_path, "paper")
+    assert verify(stored, "--random", "20") == cli.OK
+    said = capsys.readouterr().out
+    assert "Re-ran 20 of 24 cells" in said and "Not re-run: 4 cells" in said
+    assert verify(stored, "--random", "100") == cli.OK
+    assert "Re-ran 24 of 24 cells" in capsys.readouterr().out
 
 
 # --- the one door -------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from banditlib.regression import DELICATE, spd_inverse
+from banditlib.inverses import DELICATE, spd_inverse
 
 Array = np.ndarray
 

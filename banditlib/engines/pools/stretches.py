@@ -33,8 +33,9 @@ import numpy as np
 from banditlib.engines.pools.game import Game
 from banditlib.engines.pools.guessed_update import GuessedUpdate
 from banditlib.engines.pools.moments import LAST, counted_before, series
-from banditlib.engines.pools.pool_regression import PoolRegression, growth, spd_inverse, widths
+from banditlib.engines.pools.pool_regression import PoolRegression, growth, widths
 from banditlib.intervals import Certificate, Enclosure
+from banditlib.inverses import spd_inverse
 
 Array = np.ndarray
 

@@ -20,8 +20,7 @@ def registry() -> dict[str, Experiment]:
 @functools.cache
 def _load_all() -> None:
     from banditlib.paper.experiments import (
-        asirra_axes,
-        asirra_runs,
+        asirra,
         guide,
         phase_map,
         separation,
@@ -29,7 +28,7 @@ def _load_all() -> None:
         table_2,
     )
 
-    for module in (synthetic, asirra_runs, asirra_axes, table_2, phase_map, separation, guide):
+    for module in (synthetic, asirra, table_2, phase_map, separation, guide):
         for item in module.EXPERIMENTS:
             base.register(item)
 

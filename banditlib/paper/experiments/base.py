@@ -81,6 +81,11 @@ class Family:
         The number of the engine that computes a cell; a cell of another number is no result.
     stratum
         What a sample must not miss among the cells of one file: by default each policy.
+    kinds
+        The kinds of problem that the cells play: "arms", "pools", "contexts", and "agents" where
+        a live agent decides. A verification holds for the source that plays these.
+    also
+        Modules beside that of `run` which compute something of a cell.
     """
 
     name: str
@@ -93,6 +98,8 @@ class Family:
     unavailable: Callable[[Config], str | None] = lambda config: None
     engine: Callable[[Config], int] = lambda config: 1
     stratum: Callable[[Config], str] = lambda config: _policy(config)
+    kinds: tuple[str, ...] = ("arms", "pools", "contexts", "agents")
+    also: tuple[str, ...] = ()
 
     def is_current(self, config: Config) -> bool:
         """Whether the engine that computed a cell is the one that would compute it now."""

@@ -94,6 +94,8 @@ FAMILY = Family(
     stratum=lambda config: str(config["data"]),
     unavailable=lacks(_features),
     engine=lambda config: _engine(config["data"]),
+    kinds=(),
+    also=(pictures.__name__,),
 )
 
 

@@ -6,7 +6,8 @@ import functools
 import math
 from typing import Any
 
-from banditlib.paper.experiments import asirra_runs, stored
+from banditlib.paper.experiments import stored
+from banditlib.paper.experiments.asirra import figure as asirra_figure
 from book.claims.formula import ATTAINED, Found, formula
 
 
@@ -14,7 +15,7 @@ from book.claims.formula import ATTAINED, Found, formula
 def _judged(data: str) -> dict[str, Any]:
     """The paper's sentences on the standard features, or on the weaker ones."""
     names = ("figure-1b", "figure-4") if data == "standard" else ("asirra-weak",)
-    return asirra_runs.sentences([cell for name in names for cell in stored(name)])
+    return asirra_figure.sentences([cell for name in names for cell in stored(name)])
 
 
 def _seen(claim: str, data: str, *words: str) -> list[Any]:

@@ -19,6 +19,7 @@ from banditlib.paper import features
 from banditlib.paper.experiments.base import Family, Rendered, cell_config, lacks
 from banditlib.paper.experiments.guide import claims, problems, protocol
 from banditlib.paper.experiments.guide.protocol import DELTA, DIM, FEW, LAM, RANGE, RATIOS, SIGMA
+from banditlib.paper.experiments.separation import course as separation
 from banditlib.paper.render import records_csv
 from banditlib.paper.store import Arrays, Cell, Config, Packed
 
@@ -241,4 +242,5 @@ FAMILY = Family(
     label=lambda c: f"{c['policy']} on {c['problem']} {c['ratio']:g}",
     unavailable=lacks(_need),
     engine=lambda c: engine_of(c["policy"], c["problem"]),
+    also=tuple(m.__name__ for m in (features, claims, problems, protocol, separation)),
 )

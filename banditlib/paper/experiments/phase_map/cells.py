@@ -410,4 +410,5 @@ FAMILY = Family(
     part=part,
     label=lambda c: f"{c['policy']} d={c['d']} Delta={c['Delta']} ratio={c['ratio']} {c['kind']}",
     engine=lambda c: _engine(c["policy"], c["trials"]),
+    kinds=("arms",),
 )

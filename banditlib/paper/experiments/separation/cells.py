@@ -151,4 +151,6 @@ FAMILY = Family(
     run=run,
     seconds=lambda c: 0.3,
     label=lambda c: f"{c['policy']} ratio={c['ratio']}{' twin' if c['twin'] else ''}",
+    kinds=("contexts", "agents"),
+    also=(lessons.__name__,),
 )

@@ -413,4 +413,5 @@ FAMILY = Family(
     label=label,
     engine=lambda config: engine_number(config["policy"]["name"], "arms"),
     stratum=lambda config: f"{config['policy']['name']} {config['policy']['beta'] == 'theorem'}",
+    kinds=("arms",),
 )

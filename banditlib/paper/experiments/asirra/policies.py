@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from banditlib.backend import Array, namespace_of
 from banditlib.checks import real
-from banditlib.engines.pools.pool_regression import spd_inverse
 from banditlib.intervals import Certificate, Enclosure, separated
+from banditlib.inverses import spd_inverse
 from banditlib.policies.base import Policy
 from banditlib.problems import Pool
 from banditlib.view import View, column, first_best

@@ -27,15 +27,8 @@ from numpy.typing import NDArray
 
 from banditlib import theory
 from banditlib.paper import verdict
-from banditlib.paper.experiments.asirra_runs import (
-    AXES,
-    FAMILY,
-    ROUNDS,
-    RUNS,
-    WEAK,
-    cell,
-    checkpoints,
-)
+from banditlib.paper.experiments.asirra.cells import ROUNDS, RUNS, WEAK, cell, checkpoints
+from banditlib.paper.experiments.asirra.figure import AXES
 from banditlib.paper.experiments.base import Rendered
 from banditlib.paper.render import csv_text, markdown
 from banditlib.paper.store import Cell, Config, Packed, key
@@ -252,16 +245,3 @@ def _told(outcome: Outcome | None) -> str:
     if outcome is None:
         return ""
     return f"{outcome.highest:,.0f} {outcome.word}".strip()
-
-
-EXPERIMENTS = [
-    FAMILY.experiment(
-        "asirra-axes",
-        "What reaches the axes of Figures 1b and 2",
-        cells,
-        render,
-        needs="Asirra features",
-        smoke=5,
-        full=8000,
-    )
-]
