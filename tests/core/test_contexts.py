@@ -147,7 +147,7 @@ def test_many_dimensions():
 def test_many_dimensions_and_many_lanes():
     """Large matrices are worked on one by one, widths of many lanes on shared contexts together."""
     rng = np.random.default_rng(6)
-    X, rounds = unit(rng, 130, 3, 70), 130
+    X, rounds = 2.0 * unit(rng, 130, 3, 70), 130  # so long that inverses are computed afresh
     policies = bl.grid(bl.DSOFUL, Gamma=[0.0, 0.7], beta=[0.1, 0.5, 1, 2, 3, 4], lam=[1])
     assert 2 * len(policies) >= engine.SHARING and X.shape[-1] >= LARGE
     run = check(Contextual(X, X @ unit(rng, 70), sigma=0.2), policies, rounds)
