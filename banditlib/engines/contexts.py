@@ -48,8 +48,8 @@ SHARING = 24
 """From so many regressions that look at the same contexts on, products of entries are shared."""
 
 GUESSES = 2
-"""Arms of each round whose U⁻¹x is computed ahead: of the first choices about 7 in 10 are played,
-of first and second choices 9 in 10."""
+"""Arms of each round whose U⁻¹x is computed ahead. In row (h) of the bench the first guess is right
+in 70 % of the rounds, one of two in 86 %."""
 
 ROWS = 4
 """Rows of the inverses that are multiplied with shared products at a time."""
