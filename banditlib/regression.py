@@ -95,7 +95,7 @@ class Ridge:
         strained = long > 0.5 * DELICATE * self.lam[row] and (
             float(inverse.diagonal().max()) * long > DELICATE
         )
-        worn = self.since[row] >= LONGEST or self.grown[row] > DELICATE
+        worn = self.since[row] >= LONGEST or self.grown[row] > self.most
         if strained or worn or not g >= 0.0:
             self.rebuild(slice(row, row + 1))
 
@@ -118,7 +118,14 @@ class Ridge:
 
     def worn(self) -> bool:
         """Whether some row has learnt much since its inverse was computed."""
-        return bool((self.since >= LONGEST).any() or (self.grown > DELICATE).any())
+        return bool((self.since >= LONGEST).any() or (self.grown > self.most).any())
+
+    @property
+    def most(self) -> float:
+        """Most growth of log det between two rebuilds; spread over many directions it harms none
+        of them.
+        """
+        return max(DELICATE, 2.0 * self.dim)
 
     def _wait(self, place: tuple[int, ...], X: Array, reward: Array) -> None:
         """Let observations of some rows wait to be added to U and b."""

@@ -147,11 +147,71 @@ def test_many_dimensions():
 def test_many_dimensions_and_many_lanes():
     """Large matrices are worked on one by one, widths of many lanes on shared contexts together."""
     rng = np.random.default_rng(6)
-    X, rounds = unit(rng, 130, 3, 70), 130
+    X, rounds = 2.0 * unit(rng, 130, 3, 70), 130  # so long that inverses are computed afresh
     policies = bl.grid(bl.DSOFUL, Gamma=[0.0, 0.7], beta=[0.1, 0.5, 1, 2, 3, 4], lam=[1])
     assert 2 * len(policies) >= engine.SHARING and X.shape[-1] >= LARGE
     run = check(Contextual(X, X @ unit(rng, 70), sigma=0.2), policies, rounds)
     assert 0 < run.drift < 1e-13
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("kind", ["sets of different sizes", "drawn afresh"])
+def test_guesses_decide_nothing(kind, wrong, monkeypatch):
+    """Of large inverses, U⁻¹x of arms that lanes will probably play is computed ahead."""
+    rng, rounds = np.random.default_rng(7), 50
+    X = unit(rng, rounds, 6, LARGE)
+    mask = rng.random((rounds, 6)) < 0.5
+    mask[:, 4] = True
+    problem = Contextual(X, X @ unit(rng, LARGE), mask=mask, sigma=0.3)
+    if kind == "drawn afresh":
+        problem = bl.problems.unit_vectors(dim=LARGE, arms=6, sigma=0.3)
+    choose, foreseen, hits = bl.DSOFUL.choose, engine.Block._foreseen, []
+    guess, guessing = engine.Block._guess, []
+
+    def astray(self, draws):
+        guessing.append(True)
+        guess(self, draws)
+        guessing.pop()
+
+    def misled(self, k, view):
+        arm, level = choose(self, k, view)
+        return (np.zeros_like(arm) if guessing else arm), level
+
+    def followed(self, i, x, arm):
+        hits.extend((self.guessed[i] == arm[:, None]).any(axis=-1))
+        u = foreseen(self, i, x, arm)
+        exact = np.vecdot(self.batch.state.inverse, x[:, None, :])
+        np.testing.assert_allclose(u, exact, rtol=0, atol=1e-14)
+        return u
+
+    if wrong:
+        monkeypatch.setattr(bl.DSOFUL, "choose", misled)
+        monkeypatch.setattr(engine.Block, "_guess", astray)
+    monkeypatch.setattr(engine.Block, "_foreseen", followed)
+    check(problem, [bl.OFUL(0.3, 1.0), bl.DSOFUL(0.7, 1.0, 1.0)], rounds)
+    assert len(hits) == 4 * rounds
+    assert 0.0 < np.mean(hits) < 0.5 if wrong else 0.7 < np.mean(hits) < 1.0
+
+
+def test_other_policies_guess_too():
+    """Policies that draw, and those that weigh, on large inverses."""
+    problem = bl.problems.unit_vectors(dim=LARGE, arms=6, sigma=0.3)
+    check(problem, [bl.WeightedOFUL(0.2, 1.0, 1.0)], 40)
+    kw = dict(rounds=40, trials=2, record=("arms",), progress=False)
+    run = bl.simulate(problem, Thompson(1.0), **kw)
+    for t in range(2):
+        draws, (_, _, sets, reward) = generator(0, "policy", 0, t), played(problem, 0, t, 40)
+        agent = Thompson(1.0).start(LARGE, seed=draws)
+        for k in range(1, 41):
+            assert agent.choose(sets[k - 1]) == run.arms[0, 0, t, k - 1]
+            agent.learn(reward(k, agent.info.arm))
+
+
+def test_the_only_arm_left_is_not_struck():
+    mean, var = np.array([[0.5, -np.inf], [0.5, 0.25]]), np.array([[1.0, 0.0], [1.0, 2.0]])
+    engine.strike(mean, var, np.array([0, 0]))
+    np.testing.assert_array_equal(mean, [[0.5, -np.inf], [-np.inf, 0.25]])
+    np.testing.assert_array_equal(var, [[1.0, 0.0], [0.0, 2.0]])
 
 
 @pytest.mark.parametrize("d", [1, 3, 4, 5, 16, 17])
