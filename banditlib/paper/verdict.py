@@ -267,12 +267,14 @@ def _in_kind(cell: Printed, ours: float) -> bool:
 
 
 def _t_tail(t: float, df: int) -> float:
-    from scipy.stats import t as student
+    """P(T > t) for Student's t; the functions behind scipy.stats.t, without its hundred imports."""
+    from scipy.special import stdtr
 
-    return float(student.sf(t, df))
+    return float(stdtr(df, -t))
 
 
 def _t_quantile(q: float, df: int) -> float:
-    from scipy.stats import t as student
+    """The t below which T is with probability q."""
+    from scipy.special import stdtrit
 
-    return float(student.ppf(q, df))
+    return float(stdtrit(df, q))
