@@ -50,6 +50,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditlib.estimates import over_values
+
 ALPHA = 0.05
 FACTOR = 1.5
 ORDER = 3.0
@@ -215,14 +217,10 @@ def left_out(values: ArrayLike) -> NDArray[np.float64]:
     return np.where(small & (np.abs(gap) <= 1e-9 * np.abs(values)), 0.0, t)
 
 
-def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Student's interval of the mean of ``values``; NaN with fewer than two."""
-    values = np.asarray(values, dtype=float)
-    if len(values) < 2:
-        return math.nan, math.nan
-    half = _t_quantile(0.5 + level / 2, len(values) - 1)
-    half *= float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return float(np.mean(values)) - half, float(np.mean(values)) + half
+def mean_interval(values: ArrayLike) -> tuple[float, float]:
+    """Student's 95% interval of the mean of ``values`` (n,); NaN with fewer than two."""
+    found = over_values(np.asarray(values, dtype=float), "values")
+    return found.low, found.high
 
 
 def _score(cell: Printed) -> tuple[float, float]:
@@ -267,14 +265,7 @@ def _in_kind(cell: Printed, ours: float) -> bool:
 
 
 def _t_tail(t: float, df: int) -> float:
-    """P(T > t) for Student's t; the functions behind scipy.stats.t, without its hundred imports."""
+    """P(T > t) for Student's t: what is behind scipy.stats.t, without its long import."""
     from scipy.special import stdtr
 
     return float(stdtr(df, -t))
-
-
-def _t_quantile(q: float, df: int) -> float:
-    """The t below which T is with probability q."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, q))
