@@ -166,7 +166,7 @@ def test_quadratic_forms_by_shared_products(d):
 
 @pytest.mark.parametrize("name", ["sets of different sizes", "drawn afresh"])
 def test_a_lane_alone_and_in_batches_of_any_size(name, monkeypatch):
-    kw = dict(rounds=150, seed=2, record=("arms", "levels"), progress=False)
+    kw = dict(rounds=100, seed=2, record=("arms", "levels"), progress=False)
     together = bl.simulate(PROBLEMS[name], POLICIES, trials=3, **kw)
     for q in (0, 5):
         alone = bl.simulate(PROBLEMS[name], POLICIES[q], trials=[1], **kw)
