@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from pathlib import Path
@@ -12,8 +11,7 @@ import numpy as np
 
 from banditlib.agent import Agent, Info
 from banditlib.checks import integer, is_number, real_array
-from banditlib.files import write_whole
-from banditlib.npz import DamagedFileError, read_npz
+from banditlib.npz import DamagedFileError, read_npz, write_npz
 from banditlib.policies import Policy
 from banditlib.policies.by_name import BUILT_IN, plain_params
 from banditlib.policies.phased_elimination import Phase
@@ -29,11 +27,7 @@ INEXACT = 0.01
 
 def write(agent: Agent, file: str | Path | IO[bytes]) -> None:
     """Write the agent; what :func:`load` reads continues it bit for bit."""
-    arrays = _arrays(agent)
-    if isinstance(file, (str, Path)):
-        write_whole(Path(file), lambda stream: np.savez(stream, **arrays))
-    else:
-        np.savez(file, **arrays)
+    write_npz(file, _arrays(agent))
 
 
 Agent.write_file = write
@@ -75,7 +69,7 @@ def load(file: str | Path | IO[bytes], policy: Policy | None = None) -> Agent:
     if policy is not None and not isinstance(policy, Policy):
         raise TypeError(f"policy: expected a policy, got {policy!r}")
     try:
-        arrays = _read(file)
+        arrays: dict[str, Any] = read_npz(file)
         header = json.loads(arrays.pop("header").tobytes().decode())
         _require(isinstance(header, dict), "its header is no list of names")
         form = header.get("format")
@@ -92,14 +86,6 @@ def load(file: str | Path | IO[bytes], policy: Policy | None = None) -> Agent:
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         said = f"lacks {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"file: {file} is a damaged agent ({said})") from None
-
-
-def _read(file: str | Path | IO[bytes]) -> dict[str, Any]:
-    if isinstance(file, (str, Path)):
-        return dict(read_npz(file))
-    if not hasattr(file, "read"):
-        raise TypeError(f"file: expected a path or an open file, got {file!r}")
-    return dict(read_npz(io.BytesIO(file.read())))
 
 
 def _policy(header: dict[str, Any], given: Policy | None) -> Policy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 import re
 import socket
@@ -38,6 +39,15 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object] | bytes) -> None
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def sha256(path: Path) -> str:
+    """SHA-256 of a file, read in pieces, in hexadecimal digits."""
+    total = hashlib.sha256()
+    with Path(path).open("rb") as stream:
+        while piece := stream.read(1 << 20):
+            total.update(piece)
+    return total.hexdigest()
 
 
 def sweep(folder: Path) -> int:

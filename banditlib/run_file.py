@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from banditlib.files import write_whole
+from banditlib.npz import read_npz, write_npz
 from banditlib.policies.base import Policy
 from banditlib.policies.by_name import BUILT_IN, plain_params
 
@@ -77,17 +77,13 @@ def save(run: Any, file: str | Path | IO[bytes]) -> None:
     }
     arrays = {name: getattr(run, name) for name in ARRAYS if getattr(run, name) is not None}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    if isinstance(file, (str, Path)):
-        write_whole(Path(file), lambda stream: np.savez_compressed(stream, **arrays))
-    else:
-        np.savez_compressed(file, **arrays)
+    write_npz(file, arrays, small=True)
 
 
 def load(file: str | Path | IO[bytes]) -> dict[str, Any]:
     """Read a run that ``save`` wrote: the arguments of :class:`banditlib.Run`."""
     try:
-        with np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = read_npz(file)
         header = json.loads(arrays.pop("header").tobytes().decode())
         number = header["format"]
     except FileNotFoundError:

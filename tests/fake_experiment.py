@@ -1,7 +1,8 @@
 """A tiny experiment for tests of the machinery: every cell is a seeded integer array.
 
-Run as a script it is the command line with this experiment registered: ``python fake_experiment.py
-reproduce fake --out DIR``.  ``FAKE_SECONDS`` slows each cell down, so that a kill can hit it.
+Run as a script it is the command line with this experiment and no other: ``python
+fake_experiment.py reproduce fake --out DIR``.  ``FAKE_SECONDS`` slows each cell down, so that a
+kill can hit it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from banditlib.paper import cli
+from banditlib.paper import cli, experiments
 from banditlib.paper.experiments import base
 from banditlib.paper.store import Arrays, Cell, Config, canonical
 
@@ -86,6 +87,8 @@ def digests(folder: Path) -> dict[str, str]:
     return {cell.key: cell.checksum for cell in found}
 
 
-if __name__ == "__main__":
+if __name__ in ("__main__", "__mp_main__"):  # the command, or a worker that it started
+    experiments._load_all = lambda: None  # nor the drawing code that the real ones import
     base.register(FAKE)
+if __name__ == "__main__":
     sys.exit(cli.main())

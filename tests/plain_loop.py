@@ -11,7 +11,7 @@ from banditlib.problems import generator
 SEED, TRIALS = 3, 2
 
 
-def check_against_plain_loop(policy: bl.Policy, rounds: int = 700, zeta: float = 0.02) -> None:
+def check_against_plain_loop(policy: bl.Policy, rounds: int = 400, zeta: float = 0.02) -> None:
     """Arms and levels on fixed arms (wrong by ``zeta``), on fresh ones and on a pool."""
     rng = np.random.default_rng(0)
     fixed = bl.problems.synthetic(seed=1, dim=4, arms=9, gap=None, zeta=zeta)

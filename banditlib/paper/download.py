@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from banditlib.files import sha256
 from banditlib.paper.features import FeaturesError
 
 _TRIES = 5
@@ -24,16 +24,8 @@ class Remote:
 
     @property
     def name(self) -> str:
+        """The last part of its address."""
         return self.url.rsplit("/", 1)[-1]
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file, read in pieces."""
-    total = hashlib.sha256()
-    with path.open("rb") as stream:
-        while piece := stream.read(1 << 20):
-            total.update(piece)
-    return total.hexdigest()
 
 
 def download(remote: Remote, target: Path, progress: bool = True) -> Path:

@@ -43,6 +43,7 @@ class Picture:
 
     @property
     def name(self) -> str:
+        """Class and number, ``cat 12``."""
         return f"{self.label} {self.id}"
 
     def content(self) -> bytes:

@@ -13,13 +13,12 @@ at its difference before you commit it.
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from banditlib.files import locked, sweep, write_whole
+from banditlib.files import locked, sha256, sweep, write_whole
 from banditlib.paper.experiments.base import Family
 from banditlib.paper.store import Cell, Config, Damaged, Packed, key, read_pack, write_pack
 
@@ -48,6 +47,7 @@ class Manifest:
     entries: dict[str, Entry] = field(default_factory=dict)
 
     def text(self) -> str:
+        """The list as the file ``MANIFEST`` holds it."""
         lines = [HEAD]
         for name, entry in sorted(self.entries.items()):
             if entry.cells is None:
@@ -59,6 +59,7 @@ class Manifest:
 
     @classmethod
     def parse(cls, text: str) -> Manifest:
+        """Read what :meth:`text` wrote; `Unlisted` names a line that is none of its kind."""
         entries: dict[str, Entry] = {}
         cells: dict[str, str] = {}
         for number, line in enumerate(text.splitlines(), 1):
@@ -90,14 +91,10 @@ def read_manifest(folder: Path) -> Manifest:
 
 def entry_of(path: Path) -> Entry:
     """What the manifest says of a file."""
-    digest = _sha256(path)
+    digest = sha256(path)
     if path.suffix != ".npz":
         return Entry(digest)
     return Entry(digest, {cell.key: cell.digest for cell in read_pack(path)})
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def listed_files(folder: Path) -> dict[str, Path]:
@@ -216,7 +213,7 @@ def faults(folder: Path) -> list[str]:
 
 
 def _altered(path: Path, name: str, listed: dict[str, Entry]) -> Iterable[str]:
-    digest = _sha256(path)
+    digest = sha256(path)
     if digest == listed[name].digest:
         return []
     for other, entry in listed.items():

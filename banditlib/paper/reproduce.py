@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from banditlib.files import sweep, write_whole
+from banditlib.files import sha256, sweep, write_whole
 from banditlib.paper import provenance, run
 from banditlib.paper.exits import MISSING, NO_SPACE, OK, CommandError
 from banditlib.paper.experiments.base import Experiment, Family, NotAvailable, stored
@@ -186,7 +186,7 @@ def _draw(
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         card = json.loads(card_path.read_text())
         paths = [out / name for name in card["files"]]
-        same = all(_digest(p) == d for p, d in zip(paths, card["files"].values(), strict=True))
+        same = all(sha256(p) == d for p, d in zip(paths, card["files"].values(), strict=True))
         if card["input"] == digest.hexdigest() and same:
             return paths, False
     paths = []
@@ -194,13 +194,9 @@ def _draw(
         paths.append(out / f"{stem}{suffix}")
         write_whole(paths[-1], content)
     card = _card(item, scale, cells)
-    card |= {"input": digest.hexdigest(), "files": {p.name: _digest(p) for p in paths}}
+    card |= {"input": digest.hexdigest(), "files": {p.name: sha256(p) for p in paths}}
     write_whole(card_path, json.dumps(card, indent=1, ensure_ascii=False).encode())
     return paths, True
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def drawing_source(item: Experiment) -> bytes:

@@ -52,10 +52,12 @@ class Cell:
 
     @property
     def key(self) -> str:
+        """Digest of the configuration: the cell's name."""
         return key(self.config)
 
     @property
     def checksum(self) -> str:
+        """SHA-256 of configuration and arrays."""
         return checksum(self.config, self.arrays)
 
 
@@ -166,6 +168,7 @@ class Store:
         self._notice = notice or (lambda sentence: None)
 
     def path(self, config: Mapping[str, Any]) -> Path:
+        """Where the cell of `config` lies, or would."""
         return self.folder / str(config["family"]) / f"{key(config)}.npz"
 
     def read(self, config: Mapping[str, Any]) -> Cell | None:
@@ -182,6 +185,7 @@ class Store:
             return None
 
     def write(self, cell: Cell) -> Path:
+        """Keep a cell; its path."""
         path = self.path(cell.config)
         write_cell(path, cell)
         return path
@@ -224,10 +228,12 @@ class Packed:
 
     @property
     def key(self) -> str:
+        """Digest of the configuration: the cell's name."""
         return key(self.config)
 
     @property
     def checksum(self) -> str:
+        """That of the whole cell, of which this is a part."""
         return self.whole
 
     @property

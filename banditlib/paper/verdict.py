@@ -50,6 +50,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from banditlib.estimates import over_values
+
 ALPHA = 0.05
 FACTOR = 1.5
 ORDER = 3.0
@@ -105,7 +107,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class Judged:
-    """What the rule says of one cell; ``interval`` is the 95% interval of our mean."""
+    """What the rule says of one printed number; ``interval`` is the 95% interval of our mean."""
 
     name: str
     paper: float
@@ -118,23 +120,23 @@ class Judged:
     verdict: Word
 
 
-def judge(cells: Sequence[Printed]) -> list[Judged]:
-    """Judge a whole table: one :class:`Judged` per cell, p-values corrected over all of them."""
-    scores = [_score(cell) for cell in cells]
+def judge(numbers: Sequence[Printed]) -> list[Judged]:
+    """Judge a whole table: one :class:`Judged` per number, p-values corrected over all of them."""
+    scores = [_score(printed) for printed in numbers]
     corrected = holm([p for _, p in scores])
     return [
         Judged(
-            name=cell.name,
-            paper=cell.paper,
-            ours=float(np.mean(cell.replicates)) if len(cell.replicates) else math.nan,
-            interval=mean_interval(cell.replicates),
+            name=printed.name,
+            paper=printed.paper,
+            ours=float(np.mean(printed.replicates)) if len(printed.replicates) else math.nan,
+            interval=mean_interval(printed.replicates),
             difference=t,
             p=p,
             p_holm=float(p_holm),
-            p_rank=math.nan if math.isnan(p) else rank_p(cell.paper, cell.replicates),
-            verdict=_word(cell, float(p_holm)),
+            p_rank=math.nan if math.isnan(p) else rank_p(printed.paper, printed.replicates),
+            verdict=_word(printed, float(p_holm)),
         )
-        for cell, (t, p), p_holm in zip(cells, scores, corrected, strict=True)
+        for printed, (t, p), p_holm in zip(numbers, scores, corrected, strict=True)
     ]
 
 
@@ -215,64 +217,55 @@ def left_out(values: ArrayLike) -> NDArray[np.float64]:
     return np.where(small & (np.abs(gap) <= 1e-9 * np.abs(values)), 0.0, t)
 
 
-def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Student's interval of the mean of ``values``; NaN with fewer than two."""
-    values = np.asarray(values, dtype=float)
-    if len(values) < 2:
-        return math.nan, math.nan
-    half = _t_quantile(0.5 + level / 2, len(values) - 1)
-    half *= float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return float(np.mean(values)) - half, float(np.mean(values)) + half
+def mean_interval(values: ArrayLike) -> tuple[float, float]:
+    """Student's 95% interval of the mean of ``values`` (n,); NaN with fewer than two."""
+    found = over_values(np.asarray(values, dtype=float), "values")
+    return found.low, found.high
 
 
-def _score(cell: Printed) -> tuple[float, float]:
+def _score(printed: Printed) -> tuple[float, float]:
     """Difference in combined standard errors and its p-value (NaN where there is none)."""
-    n = len(cell.replicates)
-    if not cell.testable or cell.timed or n < 2:
+    n = len(printed.replicates)
+    if not printed.testable or printed.timed or n < 2:
         return math.nan, math.nan
-    gap = cell.paper - float(np.mean(cell.replicates))
-    spread = float(np.std(cell.replicates, ddof=1)) * math.sqrt(1 + 1 / n)
+    gap = printed.paper - float(np.mean(printed.replicates))
+    spread = float(np.std(printed.replicates, ddof=1)) * math.sqrt(1 + 1 / n)
     if spread == 0:
         return (0.0, 1.0) if gap == 0 else (math.copysign(math.inf, gap), 0.0)
     return gap / spread, 2 * _t_tail(abs(gap / spread), n - 1)
 
 
-def _word(cell: Printed, p_holm: float) -> Word:
-    if not cell.testable or len(cell.replicates) < 2:
+def _word(printed: Printed, p_holm: float) -> Word:
+    if not printed.testable or len(printed.replicates) < 2:
         return "cannot be tested"
-    ours = float(np.mean(cell.replicates))
-    credible = cell.timed or p_holm >= ALPHA
-    if credible and _close(cell, ours):
+    ours = float(np.mean(printed.replicates))
+    credible = printed.timed or p_holm >= ALPHA
+    if credible and _close(printed, ours):
         return "reproduced"
-    return "reproduced in kind" if _in_kind(cell, ours) else "not reproduced"
+    return "reproduced in kind" if _in_kind(printed, ours) else "not reproduced"
 
 
-def _close(cell: Printed, ours: float) -> bool:
-    if cell.at_least:
-        return ours >= cell.paper
-    return abs(ours - cell.paper) <= cell.floor or _within(ours, cell.paper, FACTOR)
+def _close(printed: Printed, ours: float) -> bool:
+    if printed.at_least:
+        return ours >= printed.paper
+    return abs(ours - printed.paper) <= printed.floor or _within(ours, printed.paper, FACTOR)
 
 
 def _within(a: float, b: float, factor: float) -> bool:
     return a > 0 and b > 0 and max(a / b, b / a) <= factor
 
 
-def _in_kind(cell: Printed, ours: float) -> bool:
-    if cell.reference is None:
-        return abs(ours - cell.paper) <= cell.floor or _within(ours, cell.paper, ORDER)
-    paper_reference, our_reference = cell.reference
-    side = np.sign(cell.paper - paper_reference)
-    low, high = mean_interval(np.asarray(cell.replicates) - np.asarray(our_reference))
+def _in_kind(printed: Printed, ours: float) -> bool:
+    if printed.reference is None:
+        return abs(ours - printed.paper) <= printed.floor or _within(ours, printed.paper, ORDER)
+    paper_reference, our_reference = printed.reference
+    side = np.sign(printed.paper - paper_reference)
+    low, high = mean_interval(np.asarray(printed.replicates) - np.asarray(our_reference))
     return bool(low > 0 if side > 0 else high < 0 if side < 0 else low <= 0 <= high)
 
 
 def _t_tail(t: float, df: int) -> float:
-    from scipy.stats import t as student
+    """P(T > t) for Student's t: what is behind scipy.stats.t, without its long import."""
+    from scipy.special import stdtr
 
-    return float(student.sf(t, df))
-
-
-def _t_quantile(q: float, df: int) -> float:
-    from scipy.stats import t as student
-
-    return float(student.ppf(q, df))
+    return float(stdtr(df, -t))

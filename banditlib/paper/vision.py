@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from banditlib.files import write_whole
+from banditlib.files import sha256, write_whole
 from banditlib.npz import DamagedFileError, read_npz
-from banditlib.paper.download import Remote, download, sha256
+from banditlib.paper.download import Remote, download
 from banditlib.paper.exits import MISSING
 from banditlib.paper.features import FILES, INPUTS, FeaturesError, read
 from banditlib.paper.pictures import Picture, Unreadable, decoded, pictures

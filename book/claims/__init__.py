@@ -95,10 +95,16 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")
 
 
+def _read(path: Path) -> Any:
+    """The content of a YAML file; by libyaml where there is one, ten times as fast."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+
+
 @cache
 def labels() -> dict[str, dict[str, Any]]:
     """Every label of the paper with its printed number, in the paper's order."""
-    return yaml.safe_load((HERE / "labels.yml").read_text(encoding="utf-8"))
+    return _read(HERE / "labels.yml")
 
 
 def _row(entry: object, where: str) -> Row:
@@ -131,7 +137,7 @@ def _row(entry: object, where: str) -> Row:
 def load(folder: Path = HERE) -> list[Row]:
     """Read the ledger, in the book's order. A malformed row is an error that names it."""
     path = folder / "claims.yml"
-    entries = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+    entries = _read(path) or []
     rows = [_row(entry, path.name) for entry in entries]
     seen: set[str] = set()
     for row in rows:

@@ -279,9 +279,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("figure-from", FigureFrom)
     app.add_directive("execution-times", ExecutionTimes)
     app.connect("env-get-outdated", always_fresh)
-    app.connect("doctree-resolved", say_reading_time)
-    app.connect("doctree-resolved", fill_times)
-    app.connect("doctree-resolved", fill_quotes)
+    for finish in (say_reading_time, fill_times, fill_quotes):
+        app.connect("doctree-resolved", finish)
     app.connect("env-check-consistency", write_figure_numbers)
     app.connect("html-page-context", mend_words, priority=900)
     app.connect("build-finished", lighten, priority=900)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import IN_CI, ROOT
+from schemas import validate
 
 from book import build, export
 
@@ -112,12 +113,12 @@ def test_folded_code_that_shows_nothing_joins_the_next_fold():
 
 
 def test_notebook_is_valid_and_holds_no_outputs(chapter):
-    import nbformat  # two seconds, which only this test should take
-
-    notebook = nbformat.reads(json.dumps(finished(chapter)), as_version=4)
-    nbformat.validate(notebook)
-    assert all(not cell.outputs for cell in notebook.cells if cell.cell_type == "code")
-    ids = [cell.id for cell in notebook.cells]
+    notebook = finished(chapter)
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    validate(notebook, "nbformat", "v4/nbformat.v4.5.schema.json")
+    cells = notebook["cells"]
+    assert all(cell["outputs"] == [] for cell in cells if cell["cell_type"] == "code")
+    ids = [cell["id"] for cell in cells]
     assert len(set(ids)) == len(ids) and ids == [c["id"] for c in finished(chapter)["cells"]]
 
 

@@ -37,7 +37,7 @@ def clusters(seed: int, dim: int, good: int, bad: int, sigma: float = 0.0) -> Po
     return Pool(g, b, sigma=sigma)
 
 
-def both(monkeypatch, pool, policies, rounds=1200, trials=1, seed=0, noise=None):
+def both(monkeypatch, pool, policies, rounds=800, trials=1, seed=0, noise=None):
     """The same call through the engine and through the direct method."""
     keep = dict(rounds=rounds, trials=trials, seed=seed, noise=noise, progress=False)
     keep["record"] = ("arms", "levels")
@@ -109,7 +109,7 @@ def test_radius_by_level(monkeypatch):
 def test_many_dimensions(monkeypatch):
     pool = clusters(7, 512, 300, 300)
     policies = [bl.OFUL(0.3, 1.0), bl.DSOFUL(0.3, 1.0, 1.0), bl.SupLinUCB(0.1, 1.0)]
-    both(monkeypatch, pool, policies, rounds=1200)
+    both(monkeypatch, pool, policies, rounds=800)
 
 
 @pytest.mark.slow

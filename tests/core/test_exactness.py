@@ -8,7 +8,7 @@ import pytest
 import banditlib as bl
 from banditlib import reference
 
-ROUNDS = 200
+ROUNDS = 160
 
 
 def unit(rng, n, d):

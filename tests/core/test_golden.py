@@ -1,5 +1,6 @@
 """Golden decisions: every policy on every kind of problem, in runs that wake, refresh, change
-level, skip and lock. If decisions change, the number in ``ENGINE_NUMBERS`` must be raised; then
+level, skip and lock. Short runs, and one long enough for a refresh, are quick tests; long runs of
+all are slow ones. If decisions change, the number in ``ENGINE_NUMBERS`` must be raised; then
 ``python tests/core/test_golden.py`` writes the new digests.
 """
 
@@ -18,6 +19,8 @@ from banditlib.engines import engine_number
 from banditlib.policies.by_name import BUILT_IN
 
 FILE = Path(__file__).with_name("golden.json")
+SHORT, LONG = 1000, 4000
+"""Rounds of the runs."""
 
 POLICIES = {
     "DSOFUL": [bl.OFUL(1.0, 1.0), bl.DSOFUL(0.05, 1.0, 1.0), bl.DSOFUL(0.3, 3.0, 4.0)],
@@ -59,9 +62,8 @@ CASES = [
 ]
 
 
-def digest(name: str, kind: str) -> str:
+def digest(name: str, kind: str, rounds: int) -> str:
     """Of every arm and level of the runs of one policy on one kind of problem."""
-    rounds = 300 if name == "LSW" and kind != "arms" else 4000
     found = hashlib.sha256()
     for problem in problems()[kind]:
         run = bl.simulate(
@@ -73,34 +75,54 @@ def digest(name: str, kind: str) -> str:
     return found.hexdigest()
 
 
+def lengths(name: str, kind: str) -> tuple[int, ...]:
+    """How many rounds a policy plays: few with LSW on changing sets, as it counts every point."""
+    return (300,) if name == "LSW" and kind != "arms" else (SHORT, LONG)
+
+
 def test_no_policy_is_left_out():
     assert set(POLICIES) == set(BUILT_IN)
 
 
-#: Cases that take more than a few seconds.
-LONG = (
-    ("LayeredDSOFUL", "contexts"),
-    ("LinearTS", "contexts"),
-    ("LinearTS", "pool"),
-    ("RobustLinear", "arms"),
-    ("SupLinUCB", "contexts"),
-)
+def is_slow(name: str, kind: str, rounds: int) -> bool:
+    """Whether a run takes seconds and a shorter one stands for it."""
+    return rounds == LONG and (name, kind) != ("DSOFUL", "arms")
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [pytest.param(*c, marks=pytest.mark.slow if c in LONG else ()) for c in CASES],
+    ("name", "kind", "rounds"),
+    [
+        pytest.param(*case, rounds, marks=pytest.mark.slow if is_slow(*case, rounds) else ())
+        for case in CASES
+        for rounds in lengths(*case)
+    ],
 )
-def test_decisions_keep_their_number(name, kind):
+def test_decisions_keep_their_number(name, kind, rounds):
     number, expected = json.loads(FILE.read_text())[f"{name} {kind}"]
     assert engine_number(name, kind) == number, "write the digests anew: see the top of this file"
-    assert digest(name, kind) == expected, (
+    assert digest(name, kind, rounds) == expected[str(rounds)], (
         f"decisions of {name} on {kind} changed: raise its number in banditlib.engines, then "
         "write the digests anew (see the top of this file)"
     )
 
 
+def test_the_runs_meet_what_they_should():
+    """On fixed arms short runs skip, lock and enter every level; a long one is refreshed."""
+    kw = dict(trials=2, seed=7, progress=False)
+    short = bl.simulate(problems()["arms"], POLICIES["DSOFUL"], rounds=SHORT, **kw)
+    assert (short.first_skip > 0).any() and short.locked(100).any()
+    levels = bl.simulate(problems()["arms"], POLICIES["SupLinUCB"], rounds=SHORT, **kw)
+    assert (levels.learnt[..., -1, :] > 0).any(axis=(0, 1, 2)).all()
+    assert bl.simulate(problems()["arms"], POLICIES["DSOFUL"], rounds=LONG, **kw).drift > 0
+
+
 if __name__ == "__main__":
-    table = {f"{n} {kind}": [engine_number(n, kind), digest(n, kind)] for n, kind in CASES}
+    table = {
+        f"{name} {kind}": [
+            engine_number(name, kind),
+            {rounds: digest(name, kind, rounds) for rounds in lengths(name, kind)},
+        ]
+        for name, kind in CASES
+    }
     FILE.write_text(json.dumps(table, indent=1) + "\n")
     sys.exit(0)

@@ -26,7 +26,7 @@ POLICIES = [
     *bl.grid(bl.WeightedOFUL, alpha=[0.1, 0.5], beta=[1, 3], lam=[1]),
     bl.PhasedElimination(0.1, 0.3),
 ]
-KW = dict(rounds=400, trials=4, seed=9, record=("arms", "levels"), progress=False)
+KW = dict(rounds=240, trials=4, seed=9, record=("arms", "levels"), progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +84,11 @@ def test_the_same_call_gives_the_same_arrays(together):
 
 
 def test_checkpoints_and_length_change_no_decision(together):
-    other = bl.simulate(PROBLEMS, POLICIES, **{**KW, "checkpoints": [7, 100, 333]})
-    assert other.checkpoints.tolist() == [7, 100, 333, 400]
+    other = bl.simulate(PROBLEMS, POLICIES, **{**KW, "checkpoints": [7, 100, 199]})
+    assert other.checkpoints.tolist() == [7, 100, 199, 240]
     np.testing.assert_array_equal(together.arms, other.arms)
-    longer = bl.simulate(PROBLEMS, POLICIES[:4], **{**KW, "rounds": 500})
-    np.testing.assert_array_equal(together.arms[:, :4], longer.arms[..., :400])
+    longer = bl.simulate(PROBLEMS, POLICIES[:4], **{**KW, "rounds": 300})
+    np.testing.assert_array_equal(together.arms[:, :4], longer.arms[..., :240])
 
 
 def test_bookkeeping_adds_up(together):
@@ -120,7 +120,7 @@ def test_after_its_first_skip_ds_oful_repeats_itself(together):
 
 
 def test_given_noise_equals_drawn_noise(together):
-    noise = np.array([generator(9, "noise", 0, t).standard_normal(400) for t in range(4)])
+    noise = np.array([generator(9, "noise", 0, t).standard_normal(240) for t in range(4)])
     given = bl.simulate(PROBLEMS[0], POLICIES, **KW, noise=noise)
     assert_same(together, given, 0, 0)
 
@@ -185,7 +185,7 @@ def test_batches_are_sized_to_memory():
 def drift_of_a_long_run():
     problem = bl.problems.synthetic(seed=0, dim=3, arms=8, gap=None)
     policies = bl.grid(bl.OFUL, beta=[0.5, 2], lam=[1, 10])
-    return bl.simulate(problem, policies, rounds=20_000, trials=4, progress=False).drift
+    return bl.simulate(problem, policies, rounds=10_000, trials=4, progress=False).drift
 
 
 def test_drift_stays_below_a_hundredth_of_the_tolerance_by_refreshing(monkeypatch):
@@ -193,7 +193,7 @@ def test_drift_stays_below_a_hundredth_of_the_tolerance_by_refreshing(monkeypatc
     kept = drift_of_a_long_run()
     assert 0 < kept < 1e-11
     monkeypatch.setattr(arm_posterior, "SHRINK", np.inf)
-    monkeypatch.setattr(engine, "LONGEST", 20_000)
+    monkeypatch.setattr(engine, "LONGEST", 10_000)
     assert drift_of_a_long_run() > 3 * kept
 
 
@@ -242,7 +242,7 @@ def long_arms(norm: float) -> bl.problems.FixedArms:
 )
 def test_long_arms_alone_and_in_a_batch(norm):
     policies = [bl.SupLinUCB(0.3, 1.0), bl.SupLinUCB(1.0, 1.0), bl.DSOFUL(0.1, 1.0, 1.0)]
-    kw = dict(rounds=1500, record=("arms", "levels"), progress=False)
+    kw = dict(rounds=600, record=("arms", "levels"), progress=False)
     batch = bl.simulate(long_arms(norm), policies, trials=4, **kw)
     for q, t in ((0, 0), (0, 3), (1, 1), (2, 2)):
         alone = bl.simulate(long_arms(norm), policies[q], trials=[t], **kw)

@@ -15,11 +15,11 @@ from test_store import start
 from banditlib.paper import run
 
 pytestmark = pytest.mark.slow
-distributed = pytest.importorskip("distributed", reason="needs banditlib[cluster]")
 
 
 @pytest.fixture
 def local_cluster():
+    distributed = pytest.importorskip("distributed", reason="needs banditlib[cluster]")
     with distributed.LocalCluster(
         n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:

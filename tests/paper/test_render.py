@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import os
 import shutil
@@ -39,6 +40,7 @@ def few_synthetic(c: Config) -> bool:
     return bool((c["instances"][0] == 0 and c["trials"][0] < 16) or c["rounds"] > synthetic.ROUNDS)
 
 
+@functools.cache
 def few(name: str) -> list[Packed]:
     """Stored cells of an experiment, enough to draw it."""
     if name in ("table-1", "figure-1a"):

@@ -1,1 +1,1 @@
-"""How fast the engine is, beside plain loops, on this machine."""
+"""The bench: a file of rows for each kind of problem, how they are timed, and the command."""

@@ -19,7 +19,10 @@ from banditlib.view import TAU
 def plain_oful(
     X: np.ndarray, r: np.ndarray, noise: np.ndarray, Gamma: float, beta: float, lam: float
 ) -> np.ndarray:
-    """The baseline: Sherman-Morrison for U⁻¹, means and widths of all arms from it, one lane."""
+    """The baseline: Sherman-Morrison for U⁻¹, means and widths of all arms from it, one lane.
+
+    X (N, d) are the arms, r (N,) their expected rewards, noise (rounds,); returns arms (rounds,).
+    """
 
     def reward(k: int, a: int) -> float:
         return r[a] + noise[k - 1]
@@ -31,7 +34,10 @@ def plain_oful(
 def tight_oful(
     X: np.ndarray, r: np.ndarray, noise: np.ndarray, Gamma: float, beta: float, lam: float
 ) -> list[int]:
-    """A one-lane loop with the engine's own recursion: means and widths of arms are kept."""
+    """A one-lane loop with the engine's own recursion: means and widths of arms are kept.
+
+    The arguments are those of :func:`plain_oful`.
+    """
     V, mean, var = np.eye(X.shape[1]) / lam, np.zeros(len(X)), (X * X).sum(axis=1) / lam
     arms = []
     for eps in noise:
@@ -51,7 +57,10 @@ def tight_oful(
 def lsw_by_history(
     X: np.ndarray, V: np.ndarray, theta: np.ndarray, history: np.ndarray, beta: float, eps: float
 ) -> int:
-    """One decision of LSW with the sum over all past rounds, vectorised."""
+    """One decision of LSW with the sum over all past rounds, vectorised.
+
+    X (N, d) are the arms, V (d, d) is U⁻¹, theta (d,), history (k, d) what was played so far.
+    """
     width = np.sqrt(((X @ V) * X).sum(axis=1))
     bonus = np.abs(X @ V @ history.T).sum(axis=1)
     return reference.argmax(X @ theta + beta * width + eps * bonus)

@@ -9,13 +9,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from banditlib.files import write_whole
 from banditlib.paper import provenance
@@ -33,22 +30,13 @@ ROWS = [*arms.ROWS, *pools.ROWS, *contexts.ROWS]
 
 def machine() -> dict[str, Any]:
     """What this was measured on, and at which commit."""
-    name = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     origin = provenance.record(0.0)
     return {
         **{k: origin[k] for k in ("commit", "dirty", "finished")},
-        "processor": name,
-        "cores": os.cpu_count(),
+        "processor": origin["cpu"],
+        "cores": origin["cores"],
         "threads": os.environ.get("OPENBLAS_NUM_THREADS", "library default"),
-        "blas": f"{blas.get('name')} {blas.get('version')}",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
+        **{k: origin[k] for k in ("blas", "python", "numpy")},
         "load": list(os.getloadavg()) if hasattr(os, "getloadavg") else None,
     }
 

@@ -42,7 +42,7 @@ def many_lanes(
 
 
 def plain_lane(problem: bl.problems.Contextual, noise: np.ndarray, beta: float) -> np.ndarray:
-    """The arms that the plain loop plays on every set once."""
+    """The arms (rounds,) that the plain loop plays on every set once; noise is (rounds,)."""
 
     def reward(k: int, a: int) -> float:
         return float(problem.reward[k - 1, a] + noise[k - 1])

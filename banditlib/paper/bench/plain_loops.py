@@ -30,7 +30,7 @@ Floats = NDArray[Any]
 
 
 def trajectory(policy: dict[str, Any], problem: Any, noise: Floats) -> list[int]:
-    """The arms that the plain loop of `policy` plays."""
+    """The arms that the plain loop of `policy` plays, one for each value of `noise` (rounds,)."""
 
     def reward(k: int, a: int) -> float:
         return problem.reward[a] + noise[k - 1]
@@ -41,7 +41,10 @@ def trajectory(policy: dict[str, Any], problem: Any, noise: Floats) -> list[int]
 
 
 def lsw_history(X: Floats, V: Floats, history: Floats) -> Floats:
-    """LSW's bonus as printed: arm by arm, a loop over every past round."""
+    """LSW's bonus (N,) as printed: arm by arm, a loop over every past round.
+
+    X (N, d) are the arms, V (d, d) is U⁻¹, history (k, d) what was played so far.
+    """
     out = np.zeros(len(X))
     for i, x in enumerate(X):
         Vx = V @ x
@@ -61,7 +64,6 @@ def timed_policies() -> dict[str, dict[str, Any]]:
 
 def measure(repeats: int = 5, rounds: int = 10_000) -> dict[str, Any]:
     """CPU seconds of every row, plain loop and engine, rows alternating; with provenance."""
-
     problem = synthetic.problem_of(synthetic.PROBLEMS["gap"], 0)
     policies = timed_policies()
     loop: dict[str, list[float]] = {row: [] for row in policies}
