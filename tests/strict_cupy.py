@@ -25,22 +25,22 @@ class Meter:
         self.alive = self.peak = 0
         self.names: set[str] = set()
         self.methods: set[str] = set()
-        self._known: set[int] = set()
+        self._known: dict[int, weakref.ref[np.ndarray]] = {}
 
     def hold(self, array: np.ndarray) -> None:
         """Count the memory under an array until nobody refers to it."""
         owner: Any = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
-        if id(owner) in self._known:
+        number, size = id(owner), owner.nbytes
+        if number in self._known:
             return
-        self._known.add(id(owner))
-        self.alive += owner.nbytes
+        self._known[number] = weakref.ref(owner, lambda _: self._drop(number, size))
+        self.alive += size
         self.peak = max(self.peak, self.alive)
-        weakref.finalize(owner, self._drop, id(owner), owner.nbytes)
 
     def _drop(self, number: int, size: int) -> None:
-        self._known.discard(number)
+        del self._known[number]
         self.alive -= size
 
     def reset(self) -> None:

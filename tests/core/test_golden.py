@@ -19,7 +19,7 @@ from banditlib.engines import engine_number
 from banditlib.policies.by_name import BUILT_IN
 
 FILE = Path(__file__).with_name("golden.json")
-SHORT, LONG = 1000, 4000
+SHORT, LONG = 600, 4000
 """Rounds of the runs."""
 
 POLICIES = {

@@ -156,8 +156,8 @@ def test_a_lane_takes_no_more_than_was_reckoned(meter, policy, dim, arms, monkey
     gc.collect()
     before, trials = meter.alive, 16
     meter.reset()
-    bl.simulate(problem, policy, 300, trials, backend="cupy", checkpoints=1, progress=False)
-    reckoned = engine.lane_bytes(policy, problem, policy.levels(dim, 300))
+    bl.simulate(problem, policy, 260, trials, backend="cupy", checkpoints=1, progress=False)
+    reckoned = engine.lane_bytes(policy, problem, policy.levels(dim, 260))
     used = (meter.peak - before) / trials
     assert reckoned / 6 < used <= reckoned
 
