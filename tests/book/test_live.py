@@ -5,6 +5,7 @@ No test here needs npm or a browser; those that start Python in a page are in te
 
 from __future__ import annotations
 
+import ast
 import base64
 import csv
 import hashlib
@@ -405,13 +406,33 @@ def test_packages_come_when_they_are_imported(cells, tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_stand_in_for_ipython(cells, monkeypatch):
+@pytest.fixture
+def stand_in(cells, monkeypatch):
+    """What the page offers under the name of IPython."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "IPython"]:
         monkeypatch.delitem(sys.modules, name)
     cells.stand_in_for_ipython()
+    yield sys.modules["IPython.display"]
+    for name in ("IPython", "IPython.display"):
+        del sys.modules[name]  # for good: monkeypatch would bring the stand-in back
+
+
+def test_stand_in_for_ipython(cells, stand_in):
     source = (
         "from IPython.display import HTML, display\ndisplay(HTML('<b>a</b>'))\nHTML('<i>b</i>')"
     )
     assert outputs(cells, source) == (True, [("html", "<b>a</b>"), ("html", "<i>b</i>")])
-    for name in ("IPython", "IPython.display"):
-        del sys.modules[name]  # for good: monkeypatch would bring the stand-in back
+    source = "from IPython.display import Markdown\nMarkdown('*a*')"
+    assert outputs(cells, source) == (True, [("plain", "*a*")])
+
+
+def test_the_stand_in_has_all_that_chapters_import(stand_in):
+    cells = (code for path in chapters() for code, _ in live.code_cells(path))
+    names = {
+        name
+        for code in cells
+        for name in live_files.imported_names(ast.parse(code), everywhere=True)
+    }
+    wanted = {name for name in names if name.startswith("IPython.display.")}
+    assert wanted, "some chapters import from IPython"
+    assert {name.rpartition(".")[2] for name in wanted} <= vars(stand_in).keys()
