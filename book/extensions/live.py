@@ -14,8 +14,9 @@ from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.util import logging
 
-from book.extensions import live_files
+from book.extensions import live_bytecode, live_files
 from book.extensions.shown_cells import without_glue
 
 BUTTON = """
@@ -24,6 +25,8 @@ BUTTON = """
 <span class="live-words" role="status">Python in this page; {size} MB come when you press.</span>
 </div>
 """
+
+LOG = logging.getLogger(__name__)
 
 # Tags of cells whose code is not on the page; they run with the others.
 UNSEEN = {"remove-input", "remove-cell", "remove_input", "remove_cell"}
@@ -87,7 +90,12 @@ class Live:
             shutil.rmtree(self.folder, ignore_errors=True)
             return
         self.staged = live_files.stage(self.folder)["packages"]
-        lock = live_files.read_lock(live_files.cache_folder())
+        cache = live_files.cache_folder()
+        try:
+            live_bytecode.compile_staged(self.folder, cache / "compiled")
+        except live_bytecode.NotCompiled as error:
+            LOG.info("chapters start slower in the page, from sources: %s", error)
+        lock = live_files.read_lock(cache)
         self.known = {**lock["packages"], **self.staged}
 
     def add_button(

@@ -5,9 +5,11 @@ No test here needs npm or a browser; those that start Python in a page are in te
 
 from __future__ import annotations
 
+import ast
 import base64
 import csv
 import hashlib
+import importlib
 import importlib.util
 import io
 import json
@@ -22,7 +24,7 @@ import pytest
 from conftest import ROOT
 
 from book.build import chapters
-from book.extensions import live, live_files, site_assets
+from book.extensions import live, live_bytecode, live_files, site_assets
 from book.extensions.live_files import Release, Unavailable
 
 # ---- A cache made by hand
@@ -228,6 +230,86 @@ def test_what_a_site_lacks_is_named():
     assert "matplotlib" in chapter["absent"] and "numpy" not in chapter["absent"]
 
 
+# ---- Bytecode
+
+
+def packed(**modules: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, source in modules.items():
+            archive.writestr(f"{name}.py", source)
+        archive.writestr("read.me", "kept as it is")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_compiled_modules_are_imported_without_their_sources(tmp_path, monkeypatch, keep):
+    old = packed(small_live_module="def f():\n    return 1 / 0\n", broken="def f(:\n")
+    new = live_bytecode.compiled(old, str(tmp_path), keep)
+    with zipfile.ZipFile(io.BytesIO(new)) as archive:
+        archive.extractall(tmp_path)
+        names = set(archive.namelist())
+    assert {"read.me", "broken.py"} <= names and ("small_live_module.py" in names) == keep
+    if keep:  # bytecode that is not checked against its source is what runs
+        source = tmp_path / "small_live_module.py"
+        source.write_text(source.read_text().replace("1 / 0", "'compiled anew'"))
+    else:
+        assert "small_live_module.pyc" in names
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("small_live_module")
+    del sys.modules["small_live_module"]
+    assert module.f.__code__.co_filename == str(tmp_path / "small_live_module.py")
+    with pytest.raises(ZeroDivisionError):
+        module.f()
+
+
+def test_what_pyodide_brings_is_compiled_once_and_ours_keeps_its_sources(tmp_path, monkeypatch):
+    site, cache = tmp_path / "site", tmp_path / "cache"
+    for folder in (site, cache):
+        folder.mkdir()
+        (folder / "numpy-1.0.whl").write_bytes(packed(n="1"))
+    (site / live_bytecode.LIBRARY).write_bytes(packed(os="1"))
+    (site / "ours-1.0.whl").write_bytes(packed(o="1"))
+    (site / "results-1.0.whl").write_bytes(b"no archive")
+    lines = {n: {"file_name": f"{n}-1.0.whl", "sha256": ""} for n in ("numpy", "ours", "results")}
+    (site / "pyodide-lock.json").write_text(json.dumps({"packages": lines}))
+    before = {path.name: path.read_bytes() for path in site.iterdir()}
+    asked: list[dict[str, bool]] = []
+
+    def node(core: Path, jobs: list[tuple[Path, Path, bool]]) -> None:
+        asked.append({archive.name: keep for archive, _, keep in jobs})
+        for archive, result, keep in jobs:
+            result.write_bytes(live_bytecode.compiled(archive.read_bytes(), "/lib", keep))
+
+    monkeypatch.setattr(live_bytecode, "run_node", node)
+    for _ in range(2):
+        for name, data in before.items():
+            (site / name).write_bytes(data)
+        live_bytecode.compile_staged(site, cache / "compiled")
+    first = {live_bytecode.LIBRARY: False, "numpy-1.0.whl": False, "ours-1.0.whl": True}
+    assert asked == [first, {"ours-1.0.whl": True}]
+    packages = json.loads((site / "pyodide-lock.json").read_text())["packages"]
+    for name in ("numpy", "ours"):
+        assert packages[name]["sha256"] == live_files.sha256(site / f"{name}-1.0.whl")
+    assert packages["results"] == lines["results"]
+    with zipfile.ZipFile(site / "numpy-1.0.whl") as archive:
+        assert set(archive.namelist()) == {"n.pyc", "read.me"}
+    assert {path.name.partition("-")[2] for path in (cache / "compiled").iterdir()} == {
+        live_bytecode.LIBRARY,
+        "numpy-1.0.whl",
+    }
+
+
+def test_without_node_sources_stay(tmp_path, monkeypatch):
+    (tmp_path / live_bytecode.LIBRARY).write_bytes(packed(os="1"))
+    (tmp_path / "pyodide-lock.json").write_text('{"packages": {}}')
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(live_bytecode.NotCompiled, match="node is not installed"):
+        live_bytecode.compile_staged(tmp_path, tmp_path.parent / "compiled")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 # ---- The button
 
 
@@ -405,13 +487,33 @@ def test_packages_come_when_they_are_imported(cells, tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_stand_in_for_ipython(cells, monkeypatch):
+@pytest.fixture
+def stand_in(cells, monkeypatch):
+    """What the page offers under the name of IPython."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "IPython"]:
         monkeypatch.delitem(sys.modules, name)
     cells.stand_in_for_ipython()
+    yield sys.modules["IPython.display"]
+    for name in ("IPython", "IPython.display"):
+        del sys.modules[name]  # for good: monkeypatch would bring the stand-in back
+
+
+def test_stand_in_for_ipython(cells, stand_in):
     source = (
         "from IPython.display import HTML, display\ndisplay(HTML('<b>a</b>'))\nHTML('<i>b</i>')"
     )
     assert outputs(cells, source) == (True, [("html", "<b>a</b>"), ("html", "<i>b</i>")])
-    for name in ("IPython", "IPython.display"):
-        del sys.modules[name]  # for good: monkeypatch would bring the stand-in back
+    source = "from IPython.display import Markdown\nMarkdown('*a*')"
+    assert outputs(cells, source) == (True, [("plain", "*a*")])
+
+
+def test_the_stand_in_has_all_that_chapters_import(stand_in):
+    cells = (code for path in chapters() for code, _ in live.code_cells(path))
+    names = {
+        name
+        for code in cells
+        for name in live_files.imported_names(ast.parse(code), everywhere=True)
+    }
+    wanted = {name for name in names if name.startswith("IPython.display.")}
+    assert wanted, "some chapters import from IPython"
+    assert {name.rpartition(".")[2] for name in wanted} <= vars(stand_in).keys()

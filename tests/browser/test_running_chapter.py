@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from conftest import PATIENCE, ROOT, Quiet
 
-from book.extensions import live, live_files
+from book.extensions import live, live_bytecode, live_files
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -50,17 +50,20 @@ PAGE = """<!doctype html>
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """A site that has Python and no page yet, and the packages in it."""
-    try:
-        live_files.fetch_core(live_files.cache_folder())
-    except live_files.Unavailable as error:
-        pytest.skip(str(error))
     site = tmp_path_factory.mktemp("site")
+    folder, cache = site / "_static" / "pyodide", live_files.cache_folder()
+    try:
+        live_files.fetch_core(cache)
+        packages = live_files.stage(folder)["packages"]
+        live_bytecode.compile_staged(folder, cache / "compiled")
+    except (live_files.Unavailable, live_bytecode.NotCompiled) as error:
+        pytest.skip(str(error))
     static = ROOT / "book" / "_static"
     shutil.copytree(static / "live", site / "_static" / "live")
     css = (static / "book.css").read_text("utf8")
     css = re.sub(r"@font-face \{[^}]*\}", "", css)  # the faces are cut when the book is built
     (site / "_static" / "book.css").write_text(css, "utf8")
-    return site, live_files.stage(site / "_static" / "pyodide")["packages"]
+    return site, packages
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +189,21 @@ def test_python_starts_on_the_click_and_has_our_wheels(chapter):
     assert tab.wait(1, "done") == "42"
     assert tab.note(1).endswith("the same as in the book")
     assert tab.words().startswith("Ready")
+
+
+def test_python_and_its_wheels_come_compiled(chapter):
+    code = (
+        "import json\nimport linecache\nimport array_api_compat as ours\n"
+        "print(json.__file__.rpartition('.')[2], json.loads.__code__.co_filename)\n"
+        "print(type(ours.__loader__).__name__, ours.__cached__.rpartition('/')[2])\n"
+        "print(linecache.getline(ours.__file__, 1) != '')"
+    )
+    tab = chapter(code)
+    tab.press()
+    lines = tab.wait(0, "done").split("\n")
+    assert lines[0].startswith("pyc /lib/python3")
+    assert lines[1].startswith("SourceFileLoader __init__.cpython-3"), "ours can be quoted"
+    assert lines[2] == "True"
 
 
 def test_the_message_when_numpy_is_missing(chapter):

@@ -153,9 +153,16 @@ def stand_in_for_ipython() -> None:
         def _repr_html_(self) -> str:
             return self.data
 
+    class Markdown:
+        def __init__(self, data: str) -> None:
+            self.data = data
+
+        def __repr__(self) -> str:  # the page cannot typeset it: its reader sees the source
+            return self.data
+
     top, inner = types.ModuleType("IPython"), types.ModuleType("IPython.display")
     vars(top).update(display=inner)
-    vars(inner).update(HTML=HTML, display=display)
+    vars(inner).update(HTML=HTML, Markdown=Markdown, display=display)
     sys.modules.setdefault("IPython", top)
     sys.modules.setdefault("IPython.display", inner)
 
