@@ -32,7 +32,7 @@ def folder_of(archive: str) -> str:
     """Return the folder in which the modules of `archive` lie when they are imported."""
     if archive.endswith(LIBRARY):
         return os.path.dirname(os.__file__)
-    return sysconfig.get_paths()["purelib"]
+    return "/" + sysconfig.get_paths()["purelib"].lstrip("/")
 
 
 def bytecode(source: bytes, path: str) -> bytes | None:

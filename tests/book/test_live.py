@@ -507,6 +507,16 @@ def test_stand_in_for_ipython(cells, stand_in):
     assert outputs(cells, source) == (True, [("plain", "*a*")])
 
 
+def test_matplotlib_draws_beside_the_stand_in(cells, stand_in, monkeypatch):
+    from matplotlib import pyplot
+
+    # As in a fresh page: matplotlib looks for IPython when it draws its first figure.
+    monkeypatch.setattr(pyplot, "_REPL_DISPLAYHOOK", pyplot._ReplDisplayHook.NONE)
+    source = "import matplotlib.pyplot as plt\nplt.switch_backend('agg')\nplt.figure();"
+    good, sent = outputs(cells, source)
+    assert good and [kind for kind, _ in sent] == ["png"]
+
+
 def test_the_stand_in_has_all_that_chapters_import(stand_in):
     cells = (code for path in chapters() for code, _ in live.code_cells(path))
     names = {

@@ -161,7 +161,8 @@ def stand_in_for_ipython() -> None:
             return self.data
 
     top, inner = types.ModuleType("IPython"), types.ModuleType("IPython.display")
-    vars(top).update(display=inner)
+    # matplotlib asks any IPython that it sees how new it is and whether it runs.
+    vars(top).update(display=inner, version_info=(9, 0), get_ipython=lambda: None)
     vars(inner).update(HTML=HTML, Markdown=Markdown, display=display)
     sys.modules.setdefault("IPython", top)
     sys.modules.setdefault("IPython.display", inner)
