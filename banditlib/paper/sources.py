@@ -19,9 +19,10 @@ _CORE = (
 )  # fmt: skip
 _BY_KIND = {
     "arms": (
-        "engines/arms.py", "engines/arm_posterior.py", "engines/phases.py",
-        "problems/fixed_arms.py", "problems/lower_bound.py", "linear_fit.py",
+        "engines/arms.py", "engines/arm_posterior.py", "problems/fixed_arms.py",
+        "problems/lower_bound.py", "linear_fit.py",
     ),
+    "phases": ("engines/phases.py",),
     "pools": ("engines/pools", "problems/pool.py"),
     "contexts": (
         "engines/contexts.py", "problems/contextual.py", "problems/unit_vectors.py",
@@ -29,8 +30,8 @@ _BY_KIND = {
     ),
     "agents": ("agent.py", "regression.py", "engines/direct.py"),
 }  # fmt: skip
-"""What plays each kind of problem; live agents play what takes its decisions one by one, and
-their regression is that of changing sets.
+"""What plays each kind of problem; on fixed arms a policy that plans whole phases is played apart;
+live agents play what takes its decisions one by one, and their regression is that of changing sets.
 """
 
 

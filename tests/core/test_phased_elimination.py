@@ -88,3 +88,17 @@ def test_changing_sets_are_refused():
 def test_the_argument_at_fault_is_named(name, args):
     with pytest.raises(ValueError, match=rf"^{name}:"):
         bl.PhasedElimination(*args)
+
+
+def test_a_phase_is_laid_out_where_an_index_has_32_bits(monkeypatch):
+    """A browser's Python has 64-bit counts and 32-bit indices, and numpy refuses the former."""
+    repeat = np.repeat
+
+    def strict(values, counts):
+        assert counts.dtype == np.intp
+        return repeat(values, counts)
+
+    monkeypatch.setattr(np, "repeat", strict)
+    monkeypatch.setattr(np, "intp", np.int32)
+    problem = bl.problems.synthetic(seed=0)
+    bl.simulate(problem, bl.PhasedElimination(0.1, 0.5), 200, 1, progress=False)

@@ -82,8 +82,9 @@ class Family:
     stratum
         What a sample must not miss among the cells of one file: by default each policy.
     kinds
-        The kinds of problem that the cells play: "arms", "pools", "contexts", and "agents" where
-        a live agent decides. A verification holds for the source that plays these.
+        The kinds of problem that the cells play: "arms", "pools", "contexts"; "phases" where a
+        policy plans whole phases, "agents" where a live agent decides. A verification holds for
+        the source that plays these.
     also
         Modules beside that of `run` which compute something of a cell.
     """
@@ -98,7 +99,7 @@ class Family:
     unavailable: Callable[[Config], str | None] = lambda config: None
     engine: Callable[[Config], int] = lambda config: 1
     stratum: Callable[[Config], str] = lambda config: _policy(config)
-    kinds: tuple[str, ...] = ("arms", "pools", "contexts", "agents")
+    kinds: tuple[str, ...] = ("arms", "phases", "pools", "contexts", "agents")
     also: tuple[str, ...] = ()
 
     def is_current(self, config: Config) -> bool:
