@@ -33,7 +33,8 @@ def lane(problem: FixedArms, policy: Any, noise: np.ndarray | None, rounds: int)
     arms, done = np.zeros(rounds, dtype=np.int64), 0
     phase = policy.first_phase(problem.X)
     while True:
-        planned = np.repeat(np.arange(problem.arms), phase.plays)
+        # Counts have 64 bits also where an index has 32, as in a browser.
+        planned = np.repeat(np.arange(problem.arms), phase.plays.astype(np.intp))
         if done + len(planned) >= rounds:
             arms[done:] = planned[: rounds - done]
             return arms
