@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 
@@ -15,11 +16,10 @@ class Silent:
 
 def progress_bar(wanted: bool, rounds: int) -> Any:
     """A bar over all rounds of a run, in a terminal and after two seconds; silent without tqdm."""
-    if not wanted:
+    if not wanted or sys.stderr is None or not sys.stderr.isatty():
         return Silent()
     try:
         from tqdm import tqdm
     except ImportError:
         return Silent()
-    # disable=None: only where someone watches, in a terminal
-    return tqdm(total=rounds, delay=2, unit="round", unit_scale=True, leave=False, disable=None)
+    return tqdm(total=rounds, delay=2, unit="round", unit_scale=True, leave=False)

@@ -378,6 +378,25 @@ def test_the_readme_runs_in_the_page_with_the_same_regrets(chapter):
     assert found == pytest.approx(namespace["run"].regret[..., -1].ravel().tolist(), rel=1e-12)
 
 
+def test_counts_of_64_bits_and_figures_work_in_the_page(chapter):
+    need("numpy", "matplotlib")
+    phases = (
+        "import banditlib as bl\nproblem = bl.problems.synthetic(seed=0, zeta=0.02)\n"
+        "policies = [bl.PhasedElimination(0.01), bl.SupLinUCB(1, 1), bl.LayeredDSOFUL(1, 1)]\n"
+        "bl.simulate(problem, policies, rounds=500, trials=2).regret.shape"
+    )
+    tab = chapter(
+        phases,
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2]);",
+        start=["banditlib", "matplotlib"],
+    )
+    tab.press()
+    assert tab.wait(0, "done").startswith("(1, 3, 2, ")
+    tab.page.get_by_role("button", name="Run all cells").click()
+    tab.wait(1, "done")
+    assert tab.page.locator(".live-shown").nth(1).locator("img").count() == 1
+
+
 @pytest.mark.slow
 def test_a_chapter_runs_whole(visit, site):
     need("numpy", "scipy", "matplotlib")
