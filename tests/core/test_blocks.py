@@ -37,7 +37,7 @@ def clusters(seed: int, dim: int, good: int, bad: int, sigma: float = 0.0) -> Po
     return Pool(g, b, sigma=sigma)
 
 
-def both(monkeypatch, pool, policies, rounds=800, trials=1, seed=0, noise=None):
+def both(monkeypatch, pool, policies, rounds=1100, trials=1, seed=0, noise=None):
     """The same call through the engine and through the direct method."""
     keep = dict(rounds=rounds, trials=trials, seed=seed, noise=noise, progress=False)
     keep["record"] = ("arms", "levels")

@@ -8,7 +8,7 @@ import pytest
 import banditlib as bl
 from banditlib import reference
 
-ROUNDS = 160
+ROUNDS = 200
 
 
 def unit(rng, n, d):

@@ -26,7 +26,7 @@ POLICIES = [
     *bl.grid(bl.WeightedOFUL, alpha=[0.1, 0.5], beta=[1, 3], lam=[1]),
     bl.PhasedElimination(0.1, 0.3),
 ]
-KW = dict(rounds=240, trials=4, seed=9, record=("arms", "levels"), progress=False)
+KW = dict(rounds=340, trials=4, seed=9, record=("arms", "levels"), progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +85,10 @@ def test_the_same_call_gives_the_same_arrays(together):
 
 def test_checkpoints_and_length_change_no_decision(together):
     other = bl.simulate(PROBLEMS, POLICIES, **{**KW, "checkpoints": [7, 100, 199]})
-    assert other.checkpoints.tolist() == [7, 100, 199, 240]
+    assert other.checkpoints.tolist() == [7, 100, 199, 340]
     np.testing.assert_array_equal(together.arms, other.arms)
-    longer = bl.simulate(PROBLEMS, POLICIES[:4], **{**KW, "rounds": 300})
-    np.testing.assert_array_equal(together.arms[:, :4], longer.arms[..., :240])
+    longer = bl.simulate(PROBLEMS, POLICIES[:4], **{**KW, "rounds": 400})
+    np.testing.assert_array_equal(together.arms[:, :4], longer.arms[..., :340])
 
 
 def test_bookkeeping_adds_up(together):
@@ -120,7 +120,7 @@ def test_after_its_first_skip_ds_oful_repeats_itself(together):
 
 
 def test_given_noise_equals_drawn_noise(together):
-    noise = np.array([generator(9, "noise", 0, t).standard_normal(240) for t in range(4)])
+    noise = np.array([generator(9, "noise", 0, t).standard_normal(340) for t in range(4)])
     given = bl.simulate(PROBLEMS[0], POLICIES, **KW, noise=noise)
     assert_same(together, given, 0, 0)
 
@@ -242,7 +242,7 @@ def long_arms(norm: float) -> bl.problems.FixedArms:
 )
 def test_long_arms_alone_and_in_a_batch(norm):
     policies = [bl.SupLinUCB(0.3, 1.0), bl.SupLinUCB(1.0, 1.0), bl.DSOFUL(0.1, 1.0, 1.0)]
-    kw = dict(rounds=600, record=("arms", "levels"), progress=False)
+    kw = dict(rounds=1300, record=("arms", "levels"), progress=False)
     batch = bl.simulate(long_arms(norm), policies, trials=4, **kw)
     for q, t in ((0, 0), (0, 3), (1, 1), (2, 2)):
         alone = bl.simulate(long_arms(norm), policies[q], trials=[t], **kw)
