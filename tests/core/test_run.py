@@ -237,3 +237,21 @@ def test_files_that_are_not_runs_are_refused(run, tmp_path):
 def test_the_argument_at_fault_is_named(run, name, call):
     with pytest.raises((TypeError, ValueError), match=rf"^{name}:"):
         call(run)
+
+
+def test_a_bar_is_shown_in_a_terminal_only(monkeypatch):
+    from banditlib.progress import Silent, progress_bar
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream in (io.StringIO(), None):
+        monkeypatch.setattr("sys.stderr", stream)
+        assert isinstance(progress_bar(True, 10), Silent)
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert isinstance(progress_bar(False, 10), Silent)
+    pytest.importorskip("tqdm", reason="tqdm draws the bar")
+    bar = progress_bar(True, 10)
+    assert bar.total == 10 and not bar.disable
+    bar.close()
