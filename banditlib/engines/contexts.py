@@ -12,6 +12,14 @@ one product for all lanes that see the same contexts. At the end of the block :m
 :math:`\sum ww^\top`: it is written once a block, and read once a round, for u. Large inverses on
 the host do not stay in the cache between rounds: there lanes guess at the start of a block what
 they will play, and get u of all guesses in one pass.
+
+*First looks.* Where many lanes see the same contexts, nearly all of the time goes into squared
+widths of arms that are not played. They are taken in single precision, with a bound on their error:
+n terms added in any order are wrong by at most :math:`\gamma_n=nu/(1-nu)` times the sum of their
+moduli, u being the unit roundoff (Higham 2002, chapter 3), and
+:math:`\sum_{ij}|x_iU^{-1}_{ij}x_j|\le\|x\|^2\|U^{-1}\|_F`. The arm that would be played has its
+exact width from :math:`U^{-1}x_a`. It is played if it also wins when every other width stands at
+its upper end; if not, the lane takes exact widths of all arms of that round.
 """
 
 from __future__ import annotations
@@ -28,6 +36,7 @@ from banditlib.engines import direct
 from banditlib.engines.noise import Draws, Noise
 from banditlib.engines.tally import Settings, Tally
 from banditlib.inverses import DELICATE
+from banditlib.policies import DSOFUL
 from banditlib.policies.base import Policy, alike, refuse_shape, stack, with_lanes
 from banditlib.problems import Contextual, Rounds, generator
 from banditlib.regression import LARGE, Ridge
@@ -54,6 +63,9 @@ in 70 % of the rounds, one of two in 86 %."""
 
 ROWS = 4
 """Rows of the inverses that are multiplied with shared products at a time."""
+
+MISSES = 1 / 8
+"""Lanes look in single precision as long as no larger share of their decisions stays open."""
 
 
 def simulate_contexts(
@@ -118,6 +130,17 @@ def block_length(problem: Contextual) -> int:
 def guessing(policy: Policy, dim: int) -> bool:
     """Whether lanes on the host guess what they will play: so for large inverses, one a lane."""
     return dim >= LARGE and not policy.layered
+
+
+def looks_first(policy: Policy, lam: np.ndarray, dim: int, together: int) -> bool:
+    """Whether lanes on the host take first widths in single precision.
+
+    The policy must play the arm with the largest score, and scores must grow with means and widths.
+    λ must leave squares of arms among the numbers of single precision. ``together`` is how many
+    lanes see the same contexts: fewer share no products.
+    """
+    small = lam.min() >= 1e-12 and lam.max() <= 1e12
+    return type(policy) is DSOFUL and small and dim >= LARGE and together >= SHARING
 
 
 class Batch:
@@ -252,6 +275,7 @@ class Block:
     W : (L, n, d) w of each round that was learnt, else 0
     rows, s, g, reward, level : (L, n, d), (L, n) the arm played, surprise, its squared width,
         reward, level
+    slack : (L, n M) bound on the error of ``var`` after a first look; or None
     guessed, ahead : (n, L, c), (L, n, c, d) arms that lanes will probably play, and their U⁻¹x by
         the inverse at the start; or None
     """
@@ -266,6 +290,8 @@ class Block:
         self.group = device_array(self.xp, lane // self.Q)
         self.levels = device_array(self.xp, np.arange(1, batch.S + 1))
         self.guessing = self.xp is NUMPY and guessing(batch.kind, self.d)
+        host = self.xp is NUMPY and self.dtype == np.float64
+        self.looking = host and looks_first(batch.kind, batch.state.lam, self.d, self.Q)
         self.guessed: np.ndarray | None = None
         self.rooms: dict[int, tuple[Array, ...]] = {}
 
@@ -303,7 +329,13 @@ class Block:
         inverse = xp.reshape(state.inverse, (*shape, self.d, self.d))[:, :, :S, :, :]
         theta = xp.reshape(state.theta, (*shape, self.d))[:, :, :S, :]
         fresh = (state.learnt == 0).reshape(shape)[:, :, :S]
-        var = None if fresh.all() else quadratic(self.X, inverse, xp)
+        self.slack = None
+        var: Array | None = None
+        if self.looking and not fresh.any():
+            var, slack = first_look(self.X, inverse)
+            self.slack = slack.reshape(self.L, self.points)
+        elif not fresh.all():
+            var = quadratic(self.X, inverse, xp)
         if fresh.any():  # first widths are exactly ‖x‖/√λ
             norm = xp.vecdot(self.X, self.X)[:, None, None, :]
             lam = device_array(xp, state.lam.reshape(shape)[:, :, :S, None], self.dtype)
@@ -324,7 +356,7 @@ class Block:
         draws = None
         if batch.draws is not None:
             draws = device_array(xp, batch.draws.block(self.k, self.n)[lane], self.dtype)
-        self.guessed = None
+        self.guessed, self.missed = None, 0
         if self.guessing and self.n > 1:
             self._guess(draws)
         arms, levels = [], []
@@ -334,11 +366,16 @@ class Block:
             arm, level = choose(self.k + i + 1, self._view(i), *extra)
             if getattr(arm, "shape", 0) != (self.L,) or getattr(level, "shape", 0) != (self.L,):
                 refuse_shape(batch.kind, arm, level, self.L)
-            self._learn(i, arm, level, noise[i, :])
+            u = None
+            if self.slack is not None:
+                arm, level, u = self._settle(i, arm)
+            self._learn(i, arm, level, noise[i, :], u)
             arms.append(arm)
             levels.append(level)
             if self.careful:
                 break
+        if self.missed > MISSES * self.L * len(arms):
+            self.looking = False
         return to_numpy(xp.stack(arms)), to_numpy(xp.stack(levels))
 
     def _view(self, i: int) -> View:
@@ -353,19 +390,65 @@ class Block:
             mean, var = mean[:, 0, :], var[:, 0, :]
         return View(mean, var, self.d)
 
-    def _learn(self, i: int, arm: Array, level: Array, noise: Array) -> None:
-        """Round i: take the reward, and move what the block's later rounds will see."""
+    def _settle(self, i: int, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Arms and levels of round i, and U⁻¹x of the arms, if a first look finds ``arm`` best."""
+        assert self.slack is not None
+        choose: Any = self.batch.policy.choose
+        lane, last = self.lane, self.M - 1
+        here = slice(i * self.M, (i + 1) * self.M)
+        x = self._played(i, arm)
+        u = self._times_inverse(i, x, arm, arm)
+        exact = np.maximum(np.vecdot(x, u), 0.0)
+        # The arm stands last: a tie would go to one before it, so that it can win only alone.
+        view = self._view(i)
+        mean, high = np.array(view.mean), view.var + self.slack[:, here]
+        for values, own in ((mean, mean[lane, arm]), (high, exact)):
+            values[lane, arm] = values[:, last]
+            values[:, last] = own
+        found, level = choose(self.k + i + 1, View(mean, high, self.d))
+        self.var[lane, 0, arm + i * self.M] = exact
+        open_ = np.flatnonzero(found != last)
+        if open_.size == 0:
+            return arm, level, u
+        self.missed += open_.size
+        arm, level = np.array(arm), np.array(level)
+        for at in open_.tolist():
+            X = self.X[self.group[at], here]
+            t = X @ self.W[at, :i].T
+            self.var[at, 0, here] = np.vecdot(X @ self.batch.state.inverse[at], X) - np.vecdot(t, t)
+        found, levels = choose(self.k + i + 1, self._view(i))
+        changed = open_[found[open_] != arm[open_]]
+        arm[open_], level[open_] = found[open_], levels[open_]
+        if changed.size:
+            u[changed] = self._times_inverse(i, self._played(i, arm), arm, arm)[changed]
+        return arm, level, u
+
+    def _played(self, i: int, arm: Array) -> Array:
+        """x (L, d) of the arms of round i."""
+        here = arm + i * self.M
+        if self.G > 1:
+            here = self.group * self.points + here
+        return self.xp.take(self.xp.reshape(self.X, (-1, self.d)), here, axis=0)
+
+    def _learn(
+        self, i: int, arm: Array, level: Array, noise: Array, u: Array | None = None
+    ) -> None:
+        """Round i: take the reward, and move what the block's later rounds will see.
+
+        ``u`` is U⁻¹x of the arms, if it is known already.
+        """
         xp = self.xp
         point = arm + i * self.M
         here = point if self.G == 1 else self.group * self.points + point
         row = self._row(level, self.S)
         at = row * self.points + point
-        x = xp.take(xp.reshape(self.X, (-1, self.d)), here, axis=0)
+        x = self._played(i, arm)
         reward = self.expected[here] + noise
         if self.risky:
             deep = xp.reshape(self.wide, (-1,))[row] > DELICATE
             self.careful = bool(xp.any(deep & (level > 0)))
-        u = self._times_inverse(i, x, arm, level)
+        if u is None:
+            u = self._times_inverse(i, x, arm, level)
         g, mean = xp.abs(xp.reshape(self.var, (-1,))[at]), xp.reshape(self.mean, (-1,))[at]
         if self.batch.kind.weighs:  # weight w is the observation √w r of the arm √w x
             weight = self.batch.policy.weight(xp.sqrt(g))
@@ -386,20 +469,32 @@ class Block:
 
         A guess decides nothing: an arm that is played without having been guessed costs a product.
         """
-        choose: Any = self.batch.policy.choose
         guessed = np.empty((self.n, self.L, GUESSES), dtype=np.int64)
-        for i in range(self.n):
-            view = self._view(i)
-            mean, var = np.array(view.mean), np.array(view.var)
-            extra = () if draws is None else (draws[i],)
-            for c in range(GUESSES):
-                guessed[i, :, c] = choose(self.k + i + 1, View(mean, var, self.d), *extra)[0]
-                strike(mean, var, guessed[i, :, c])
+        if self.looking:  # this policy is known to take all rounds at once
+            shape = (self.L, self.n, self.M)
+            mean, var = (np.swapaxes(a.reshape(shape), 0, 1) for a in (self.mean, self.var))
+            if self.mask is not None:
+                mean = np.where(np.swapaxes(self.mask, 0, 1), mean, -np.inf)
+            self._name(np.array(mean), np.maximum(var, 0.0), guessed, 0, ())
+        else:
+            for i in range(self.n):
+                view = self._view(i)
+                extra = () if draws is None else (draws[i],)
+                self._name(np.array(view.mean), np.array(view.var), guessed[i], i, extra)
         point = guessed + (np.arange(self.n) * self.M)[:, None, None]
         point += (self.group * self.points)[:, None]
         x = self.X.reshape(-1, self.d)[np.swapaxes(point, 0, 1).reshape(self.L, -1)]
         ahead = np.matmul(x, self.batch.state.inverse)
         self.guessed, self.ahead = guessed, ahead.reshape(self.L, self.n, GUESSES, self.d)
+
+    def _name(
+        self, mean: np.ndarray, var: np.ndarray, guessed: np.ndarray, i: int, extra: tuple[Any, ...]
+    ) -> None:
+        """Enter the best arms on means and squared widths (..., L, M), which it uses up."""
+        choose: Any = self.batch.policy.choose
+        for c in range(GUESSES):
+            guessed[..., c] = choose(self.k + i + 1, View(mean, var, self.d), *extra)[0]
+            strike(mean, var, guessed[..., c])
 
     def _foreseen(self, i: int, x: np.ndarray, arm: np.ndarray) -> np.ndarray:
         """U⁻¹x (L, d) by the inverse at the start, of guessed arms without looking at it."""
@@ -493,6 +588,20 @@ def quadratic(X: Array, inverse: Array, xp: ModuleType) -> Array:
     return var
 
 
+def first_look(X: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same in single precision, and a bound on what that does to each."""
+    G, Q, S, d = inverse.shape[:4]
+    var = np.empty((G, Q, S, X.shape[1]))
+    for g in range(G):
+        flat = inverse[g].reshape(Q * S, d, d)
+        _shared_products(X[g], flat, var[g].reshape(Q * S, -1), np.float32)
+    norm = np.vecdot(X, X)
+    size = np.sqrt(np.einsum("gqsij,gqsij->gqs", inverse, inverse))
+    terms = ROWS * d + 8  # a sum of so many, of two rounded factors each; the rest is in double
+    unit = float(np.finfo(np.float32).eps) / 2
+    return var, terms * unit / (1 - terms * unit) * size[..., None] * norm[:, None, None, :]
+
+
 def _few_at_a_time(X: np.ndarray, inverse: np.ndarray, var: np.ndarray) -> None:
     """Quadratic forms into var (R, n) by X U⁻¹; few inverses, so that products stay cached."""
     step = max(1, CACHE // (8 * X.size))
@@ -501,21 +610,23 @@ def _few_at_a_time(X: np.ndarray, inverse: np.ndarray, var: np.ndarray) -> None:
         np.vecdot(X @ inverse[some], X, out=var[some])
 
 
-def _shared_products(X: np.ndarray, inverse: np.ndarray, var: np.ndarray) -> None:
+def _shared_products(
+    X: np.ndarray, inverse: np.ndarray, var: np.ndarray, dtype: Any = np.float64
+) -> None:
     r"""Quadratic forms into var (R, n) as :math:`\sum_{i\le j} U^{-1}_{ij}\,x_ix_j`, twice where
     :math:`i<j`.
 
     The products of entries serve all regressions, and symmetry saves half of the work.
     """
     d = X.shape[1]
-    once = np.ascontiguousarray(X.T)
-    twice = 2.0 * once
-    room, part = np.empty((ROWS * d, len(X)), dtype=X.dtype), np.empty_like(var)
+    once = np.ascontiguousarray(X.T, dtype=dtype)
+    twice = 2 * once
+    room, part = np.empty((ROWS * d, len(X)), dtype), np.empty(var.shape, dtype)
     var[:] = 0.0
     for i in range(0, d, ROWS):
         rows = slice(i, i + ROWS)
         twice[rows] = once[rows]  # a square on the diagonal has both halves
-        corner = inverse[:, rows, i:].reshape(len(var), -1)
+        corner = inverse[:, rows, i:].astype(dtype).reshape(len(var), -1)
         products = room[: corner.shape[1]]
         np.multiply(once[rows, None], twice[None, i:], out=products.reshape(-1, d - i, len(X)))
         var += np.matmul(corner, products, out=part)

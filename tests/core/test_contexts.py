@@ -154,6 +154,75 @@ def test_many_dimensions_and_many_lanes():
     assert 0 < run.drift < 1e-13
 
 
+LOOKING = bl.grid(
+    bl.DSOFUL, Gamma=[0.0, 0.6], beta=[0.0, 0.1, 0.5, 1, 2, 4], lam=[0.5, 2]
+)  # so many that lanes of one trial look in single precision first
+
+
+def many(kind: str, rounds: int) -> Contextual:
+    """Problems in so many dimensions that first looks pay."""
+    rng = np.random.default_rng(8)
+    X = unit(rng, rounds, 5, LARGE)
+    if kind == "drawn afresh":
+        return bl.problems.unit_vectors(dim=LARGE, arms=5, sigma=0.3)
+    mask = None
+    if kind == "sets of different sizes":
+        mask = rng.random((rounds, 5)) < 0.6
+        mask[:, 2] = True
+    elif kind == "repeated vectors":
+        X[:, 4], X[::2, 3] = X[:, 1], X[::2, 0]
+    elif kind == "nearly equal":  # to single precision, but not to double
+        X[:, 1:] = X[:, :1] * (1.0 + 1e-8 * np.arange(1, 5))[:, None]
+    elif kind == "long and short":
+        X *= 10.0 ** rng.uniform(-6, 1, (rounds, 5, 1))
+    return Contextual(X, X @ unit(rng, LARGE), mask=mask, sigma=0.3)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "random", "drawn afresh", "sets of different sizes", "repeated vectors", "nearly equal",
+        "long and short",
+    ],
+)  # fmt: skip
+def test_first_looks_decide_nothing(kind, monkeypatch):
+    """Widths in single precision, here as wrong as their bound allows, and the plain loop."""
+    rounds, look, slacks, rng = 70, engine.first_look, [], np.random.default_rng(9)
+
+    def worst(X, inverse):
+        var, slack = look(X, inverse)
+        exact = engine.quadratic(X, inverse, np)
+        assert (np.abs(var - exact) <= slack).all()
+        slacks.append(slack.max())
+        return exact + slack * rng.choice([-1.0, 1.0], slack.shape), slack
+
+    monkeypatch.setattr(engine, "first_look", worst)
+    monkeypatch.setattr(engine, "MISSES", np.inf)
+    check(many(kind, rounds), LOOKING, rounds, trials=1)
+    assert slacks and max(slacks) > 1e-6
+
+
+@pytest.mark.parametrize("kind, gives_up", [("random", False), ("repeated vectors", True)])
+def test_where_first_looks_do_not_pay_they_end(kind, gives_up, monkeypatch):
+    looks, look = [], engine.first_look
+    monkeypatch.setattr(engine, "first_look", lambda *a: looks.append(1) or look(*a))
+    check(many(kind, 70), LOOKING, 70, trials=1)
+    assert len(looks) == 1 if gives_up else len(looks) > 3
+
+
+def test_a_first_look_that_is_too_sure_is_noticed(monkeypatch):
+    """Without its bound on the error a first look does change decisions, so the bound is tested."""
+    look, rng = engine.first_look, np.random.default_rng(9)
+
+    def careless(X, inverse):
+        var, slack = look(X, inverse)
+        return var + 300 * slack * rng.choice([-1.0, 1.0], slack.shape), 0.0 * slack
+
+    monkeypatch.setattr(engine, "first_look", careless)
+    with pytest.raises(AssertionError):
+        check(many("random", 70), LOOKING, 70, trials=1)
+
+
 @pytest.mark.parametrize("wrong", [False, True])
 @pytest.mark.parametrize("kind", ["sets of different sizes", "drawn afresh"])
 def test_guesses_decide_nothing(kind, wrong, monkeypatch):
