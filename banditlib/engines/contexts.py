@@ -61,7 +61,7 @@ GUESSES = 2
 """Arms of each round whose U⁻¹x is computed ahead. In row (h) of the bench the first guess is right
 in 70 % of the rounds, one of two in 86 %."""
 
-ROWS = 4
+ROWS = {np.float64: 4, np.float32: 8}
 """Rows of the inverses that are multiplied with shared products at a time."""
 
 MISSES = 1 / 8
@@ -363,13 +363,14 @@ class Block:
         choose: Any = batch.policy.choose
         for i in range(self.n):
             extra = () if draws is None else (draws[i, ...],)
-            arm, level = choose(self.k + i + 1, self._view(i), *extra)
+            view = self._view(i)
+            arm, level = choose(self.k + i + 1, view, *extra)
             if getattr(arm, "shape", 0) != (self.L,) or getattr(level, "shape", 0) != (self.L,):
                 refuse_shape(batch.kind, arm, level, self.L)
-            u = None
+            x = u = None
             if self.slack is not None:
-                arm, level, u = self._settle(i, arm)
-            self._learn(i, arm, level, noise[i, :], u)
+                arm, level, x, u = self._settle(i, arm, view)
+            self._learn(i, arm, level, noise[i, :], x, u)
             arms.append(arm)
             levels.append(level)
             if self.careful:
@@ -390,8 +391,10 @@ class Block:
             mean, var = mean[:, 0, :], var[:, 0, :]
         return View(mean, var, self.d)
 
-    def _settle(self, i: int, arm: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Arms and levels of round i, and U⁻¹x of the arms, if a first look finds ``arm`` best."""
+    def _settle(
+        self, i: int, arm: np.ndarray, view: View
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Arms and levels of round i with x and U⁻¹x, where a first look finds ``arm`` best."""
         assert self.slack is not None
         choose: Any = self.batch.policy.choose
         lane, last = self.lane, self.M - 1
@@ -400,28 +403,29 @@ class Block:
         u = self._times_inverse(i, x, arm, arm)
         exact = np.maximum(np.vecdot(x, u), 0.0)
         # The arm stands last: a tie would go to one before it, so that it can win only alone.
-        view = self._view(i)
         mean, high = np.array(view.mean), view.var + self.slack[:, here]
         for values, own in ((mean, mean[lane, arm]), (high, exact)):
             values[lane, arm] = values[:, last]
             values[:, last] = own
         found, level = choose(self.k + i + 1, View(mean, high, self.d))
         self.var[lane, 0, arm + i * self.M] = exact
-        open_ = np.flatnonzero(found != last)
-        if open_.size == 0:
-            return arm, level, u
-        self.missed += open_.size
+        missed = np.flatnonzero(found != last)
+        if missed.size == 0:
+            return arm, level, x, u
+        self.missed += missed.size
         arm, level = np.array(arm), np.array(level)
-        for at in open_.tolist():
-            X = self.X[self.group[at], here]
-            t = X @ self.W[at, :i].T
-            self.var[at, 0, here] = np.vecdot(X @ self.batch.state.inverse[at], X) - np.vecdot(t, t)
+        for one in missed.tolist():
+            X = self.X[self.group[one], here]
+            t = X @ self.W[one, :i].T
+            widths = np.vecdot(X @ self.batch.state.inverse[one], X)
+            self.var[one, 0, here] = widths - np.vecdot(t, t)
         found, levels = choose(self.k + i + 1, self._view(i))
-        changed = open_[found[open_] != arm[open_]]
-        arm[open_], level[open_] = found[open_], levels[open_]
+        changed = missed[found[missed] != arm[missed]]
+        arm[missed], level[missed] = found[missed], levels[missed]
         if changed.size:
-            u[changed] = self._times_inverse(i, self._played(i, arm), arm, arm)[changed]
-        return arm, level, u
+            x = self._played(i, arm)
+            u[changed] = self._times_inverse(i, x, arm, arm)[changed]
+        return arm, level, x, u
 
     def _played(self, i: int, arm: Array) -> Array:
         """x (L, d) of the arms of round i."""
@@ -431,24 +435,24 @@ class Block:
         return self.xp.take(self.xp.reshape(self.X, (-1, self.d)), here, axis=0)
 
     def _learn(
-        self, i: int, arm: Array, level: Array, noise: Array, u: Array | None = None
+        self, i: int, arm: Array, level: Array, noise: Array, x: Array | None, u: Array | None
     ) -> None:
         """Round i: take the reward, and move what the block's later rounds will see.
 
-        ``u`` is U⁻¹x of the arms, if it is known already.
+        ``x`` and ``u`` are the arms (L, d) and U⁻¹x, if they are known already.
         """
         xp = self.xp
         point = arm + i * self.M
         here = point if self.G == 1 else self.group * self.points + point
         row = self._row(level, self.S)
         at = row * self.points + point
-        x = self._played(i, arm)
+        if x is None or u is None:
+            x = self._played(i, arm)
+            u = self._times_inverse(i, x, arm, level)
         reward = self.expected[here] + noise
         if self.risky:
             deep = xp.reshape(self.wide, (-1,))[row] > DELICATE
             self.careful = bool(xp.any(deep & (level > 0)))
-        if u is None:
-            u = self._times_inverse(i, x, arm, level)
         g, mean = xp.abs(xp.reshape(self.var, (-1,))[at]), xp.reshape(self.mean, (-1,))[at]
         if self.batch.kind.weighs:  # weight w is the observation √w r of the arm √w x
             weight = self.batch.policy.weight(xp.sqrt(g))
@@ -597,7 +601,9 @@ def first_look(X: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarr
         _shared_products(X[g], flat, var[g].reshape(Q * S, -1), np.float32)
     norm = np.vecdot(X, X)
     size = np.sqrt(np.einsum("gqsij,gqsij->gqs", inverse, inverse))
-    terms = ROWS * d + 8  # a sum of so many, of two rounded factors each; the rest is in double
+    terms = (
+        ROWS[np.float32] * d + 8
+    )  # a sum of so many, of two rounded factors each; the rest is in double
     unit = float(np.finfo(np.float32).eps) / 2
     return var, terms * unit / (1 - terms * unit) * size[..., None] * norm[:, None, None, :]
 
@@ -618,13 +624,13 @@ def _shared_products(
 
     The products of entries serve all regressions, and symmetry saves half of the work.
     """
-    d = X.shape[1]
+    d, step = X.shape[1], ROWS[dtype]
     once = np.ascontiguousarray(X.T, dtype=dtype)
     twice = 2 * once
-    room, part = np.empty((ROWS * d, len(X)), dtype), np.empty(var.shape, dtype)
+    room, part = np.empty((step * d, len(X)), dtype), np.empty(var.shape, dtype)
     var[:] = 0.0
-    for i in range(0, d, ROWS):
-        rows = slice(i, i + ROWS)
+    for i in range(0, d, step):
+        rows = slice(i, i + step)
         twice[rows] = once[rows]  # a square on the diagonal has both halves
         corner = inverse[:, rows, i:].astype(dtype).reshape(len(var), -1)
         products = room[: corner.shape[1]]
