@@ -75,15 +75,21 @@ def by_one_regression(pick: Pick, sets: Sets, reward: Reward, rounds: int, lam: 
     return np.array(arms), np.array(levels)
 
 
+def optimist(beta: float, weight: Callable[[float], float]) -> Pick:
+    """Pick the arm with the largest m + βw, and learn it with a weight that its width decides."""
+
+    def pick(_: Regression, D: Array, mean: Array, width: Array) -> tuple[int, float]:
+        a = argmax(mean + beta * width)
+        return a, weight(width[a])
+
+    return pick
+
+
 def ds_oful(
     sets: Sets, reward: Reward, rounds: int, Gamma: float, beta: float, lam: float
 ) -> Decisions:
     """Algorithm 1."""
-
-    def pick(_: Regression, D: Array, mean: Array, width: Array) -> tuple[int, float]:
-        a = argmax(mean + beta * width)
-        return a, 1.0 if width[a] >= Gamma * (1 - TAU) else 0.0
-
+    pick = optimist(beta, lambda width: 1.0 if width >= Gamma * (1 - TAU) else 0.0)
     return by_one_regression(pick, sets, reward, rounds, lam)
 
 
@@ -207,11 +213,7 @@ def weighted_oful(
     sets: Sets, reward: Reward, rounds: int, alpha: float, beta: float, lam: float
 ) -> Decisions:
     """OFUL with the weights min(1, α/width) of He et al."""
-
-    def pick(_: Regression, D: Array, mean: Array, width: Array) -> tuple[int, float]:
-        a = argmax(mean + beta * width)
-        return a, 1.0 if width[a] <= alpha else alpha / width[a]
-
+    pick = optimist(beta, lambda width: 1.0 if width <= alpha else alpha / width)
     return by_one_regression(pick, sets, reward, rounds, lam)
 
 

@@ -8,6 +8,7 @@ cannot reach, and what axe-core finds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -200,10 +201,17 @@ def test_axe_finds_nothing_serious(reports, scheme):
     complain({r.page: r.axe[scheme] for r in reports if r.axe[scheme]})
 
 
+@pytest.fixture
+def tab(browser: Any) -> Iterator[Any]:
+    """An empty tab, in light."""
+    context = browser.new_context(color_scheme="light")
+    context.set_default_timeout(PATIENCE)
+    yield context.new_page()
+    context.close()
+
+
 @pytest.mark.xdist_group("browser")
-def test_navigation_leads_through_the_book(browser, address):
-    tab = browser.new_page()
-    tab.set_default_timeout(PATIENCE)
+def test_navigation_leads_through_the_book(tab, address):
     tab.route("**/mathjax/**", lambda route: route.abort())  # formulas need not wait for us here
     tab.goto(f"{address}/book/index.html")
     seen = {tab.url}
@@ -213,22 +221,16 @@ def test_navigation_leads_through_the_book(browser, address):
         assert tab.url not in seen
         seen.add(tab.url)
     assert len(seen) >= 5
-    tab.close()
 
 
 @pytest.mark.xdist_group("browser")
-def test_search_finds_the_gap(browser, address):
-    tab = browser.new_page()
-    tab.set_default_timeout(PATIENCE)
+def test_search_finds_the_gap(tab, address):
     tab.goto(f"{address}/search.html?q=misspecification")
     tab.wait_for_selector('main .search-hits a[href*="notebooks/model.html"]')
-    tab.close()
 
 
 @pytest.mark.xdist_group("browser")
-def test_search_puts_what_was_typed_first(browser, address):
-    tab = browser.new_page()
-    tab.set_default_timeout(PATIENCE)
+def test_search_puts_what_was_typed_first(tab, address):
     tab.goto(f"{address}/search.html")
     first = "async (typed) => (await window.bookSearch(typed))[0].entry.anchor"
     wanted = {
@@ -237,27 +239,20 @@ def test_search_puts_what_was_typed_first(browser, address):
         "Theorem 6.1": "erratum-thm-lower", "Lemma C.4": "erratum-lm-thm1",
     }  # fmt: skip
     assert {typed: tab.evaluate(first, typed) for typed in wanted} == wanted
-    tab.close()
 
 
 @pytest.mark.xdist_group("browser")
-def test_theme_button_changes_the_theme(browser, address):
-    tab = browser.new_context(color_scheme="light").new_page()
-    tab.set_default_timeout(PATIENCE)
+def test_theme_button_changes_the_theme(tab, address):
     tab.goto(f"{address}/book/index.html")
     before = tab.evaluate("document.documentElement.dataset.mode")
     tab.locator("button.theme-switch-button").first.click()
     assert tab.evaluate("document.documentElement.dataset.mode") != before
-    tab.close()
 
 
 @pytest.mark.xdist_group("browser")
-def test_folded_cells_open(browser, address):
-    tab = browser.new_page()
-    tab.set_default_timeout(PATIENCE)
+def test_folded_cells_open(tab, address):
     tab.goto(f"{address}/notebooks/model.html")
     folded = tab.locator("details.hide").first
     assert folded.get_attribute("open") is None
     folded.locator("summary").click()
     assert folded.get_attribute("open") is not None
-    tab.close()
