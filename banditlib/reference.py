@@ -93,6 +93,39 @@ def ds_oful(
     return by_one_regression(pick, sets, reward, rounds, lam)
 
 
+class Levels(dict[int, Regression]):
+    """Regressions by level, each begun when it is first asked for."""
+
+    def __init__(self, dim: int, lam: float) -> None:
+        super().__init__()
+        self.dim, self.lam = dim, lam
+
+    def __missing__(self, level: int) -> Regression:
+        self[level] = Regression(self.dim, self.lam)
+        return self[level]
+
+
+def by_many_regressions(
+    decide: Callable[[int, Array, Levels], tuple[int, int]],
+    sets: Sets,
+    reward: Reward,
+    rounds: int,
+    lam: float,
+) -> Decisions:
+    """``decide(k, D, regressions)`` says arm and level; level 0 learns nothing."""
+    regressions = Levels(sets[0].shape[1], lam)
+    arms, levels = [], []
+    for k in range(1, rounds + 1):
+        D = sets[k - 1]
+        a, level = decide(k, D, regressions)
+        r = reward(k, a)
+        if level:
+            regressions[level].add(D[a], r)
+        arms.append(a)
+        levels.append(level)
+    return np.array(arms), np.array(levels)
+
+
 Rule = Callable[[int, int, int, Array, Array], tuple[int, int] | None]
 """``rule(k, l, d, index, width)``: arm among those alive and level (0: none), None to go down."""
 
@@ -110,31 +143,22 @@ def by_levels(
 
     β is called with the level. ``trace`` collects (k, level, surviving arms).
     """
-    d = sets[0].shape[1]
-    regressions: dict[int, Regression] = {}
-    arms, levels = [], []
-    for k in range(1, rounds + 1):
-        D, alive, l = sets[k - 1], np.arange(len(sets[k - 1])), 1
+
+    def decide(k: int, D: Array, regressions: Levels) -> tuple[int, int]:
+        alive, l = np.arange(len(D)), 1
         while True:
-            if l not in regressions:
-                regressions[l] = Regression(d, lam)
             mean, width = regressions[l].solve(D[alive])
             index = mean + beta(l) * width
             if trace is not None:
                 trace.append((k, l, tuple(alive.tolist())))
-            decided = rule(k, l, d, index, width)
+            decided = rule(k, l, regressions.dim, index, width)
             if decided is not None:
-                break
+                return int(alive[decided[0]]), decided[1]
             limit = 2 * beta(l) * 2.0**-l * (1 + TAU)
             alive = alive[index.max() - index <= limit]
             l += 1
-        a, level = int(alive[decided[0]]), decided[1]
-        r = reward(k, a)
-        if level:
-            regressions[level].add(D[a], r)
-        arms.append(a)
-        levels.append(level)
-    return np.array(arms), np.array(levels)
+
+    return by_many_regressions(decide, sets, reward, rounds, lam)
 
 
 def _sup_rule(k: int, l: int, d: int, index: Array, width: Array) -> tuple[int, int] | None:
@@ -173,40 +197,28 @@ def cert_lin_ucb(
     high: float = 1.0,
 ) -> Decisions:
     """Algorithm 13 of the dissertation, for one step; β is called with the level."""
-    d = sets[0].shape[1]
-    regressions: dict[int, Regression] = {}
-    arms, levels = [], []
-    for k in range(1, rounds + 1):
-        D, alive, l = sets[k - 1], np.arange(len(sets[k - 1])), 1
-        L = 0
-        while 4**L * d < k:
+
+    def decide(k: int, D: Array, regressions: Levels) -> tuple[int, int]:
+        alive, l, L = np.arange(len(D)), 1, 0
+        while 4**L * regressions.dim < k:
             L += 1
         bottom, top, before = low, high, -1
         while True:
-            if l not in regressions:
-                regressions[l] = Regression(d, lam)
             mean, width = regressions[l].solve(D[alive])
             greedy, V = int(alive[argmax(mean)]), mean.max()
             if l == 1:
                 before = greedy
             if l > L:
-                a, level = before, l
-                break
+                return before, l
             if beta(l) * width.max() >= 2.0**-l * (1 - TAU):
-                a, level = int(alive[argmax(width)]), l
-                break
+                return int(alive[argmax(width)]), l
             bottom, top = max(V - 3 * 2.0**-l, bottom), min(V + 3 * 2.0**-l, top)
             if bottom - top > TAU * (1 + abs(top)):
-                a, level = before, 0
-                break
+                return before, 0
             alive = alive[V - mean <= 4 * 2.0**-l * (1 + TAU)]
             before, l = greedy, l + 1
-        r = reward(k, a)
-        if level:
-            regressions[level].add(D[a], r)
-        arms.append(a)
-        levels.append(level)
-    return np.array(arms), np.array(levels)
+
+    return by_many_regressions(decide, sets, reward, rounds, lam)
 
 
 def weighted_oful(
