@@ -100,7 +100,7 @@ class Inline(SphinxDirective):
     """A directive that can parse a line of Markdown."""
 
     def inline(self, text: str) -> list[nodes.Node]:
-        parsed, messages = self.state.inline_text(text, self.lineno)
+        parsed, messages = self.state.inline_text(breakable(text), self.lineno)
         return [*parsed, *messages]
 
     def paragraph(self, label: str, text: str) -> nodes.paragraph:
@@ -112,6 +112,29 @@ class Inline(SphinxDirective):
             *self.inline(text),
             classes=["claim-note"],
         )
+
+
+RELATIONS = {r"\le", r"\ge", r"\leq", r"\geq", r"\approx", r"\to", r"\iff", "=", "<", ">"}
+OPENING, CLOSING = {"{", "(", "[", r"\{"}, {"}", ")", "]", r"\}"}
+
+
+def breakable(text: str, long: int = 36, least: int = 14) -> str:
+    """Cut long formulas between dollars before their relations, so that a line may end there."""
+
+    def cut(formula: re.Match[str]) -> str:
+        tokens = re.findall(r"\\[a-zA-Z]+|\\.|.", formula[1])
+        if len(formula[1]) <= long or {r"\left", r"\begin"} & set(tokens):
+            return formula[0]
+        parts, depth = [""], 0
+        for i, token in enumerate(tokens):
+            depth += (token in OPENING) - (token in CLOSING)
+            rest = "".join(tokens[i:])
+            if token in RELATIONS and depth == 0 and min(len(parts[-1]), len(rest)) >= least:
+                parts.append("")
+            parts[-1] += token
+        return " ".join(f"${part}$" for part in parts)
+
+    return re.sub(r"(?<!\\)\$([^$]+)\$", cut, text)
 
 
 def table_of(

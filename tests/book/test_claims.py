@@ -13,6 +13,7 @@ from conftest import ROOT
 from book import claims
 from book.claims import numbering
 from book.claims.formula import Found
+from book.extensions import ledger
 
 ROWS = claims.load()
 PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
@@ -211,3 +212,22 @@ def test_the_counterexample_runs_on_its_own(row):
     counter = claims.function(row.counterexample)
     exec(inspect.getsource(counter), namespace)
     assert namespace[counter.__name__]()
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        ("short: $a\\le b$", "short: $a\\le b$"),
+        (
+            "$\\sum_{i\\le I}\\min\\{1,\\|\\phi_i\\|^2\\}\\le2d\\log(1+I/\\lambda)$.",
+            "$\\sum_{i\\le I}\\min\\{1,\\|\\phi_i\\|^2\\}$ $\\le2d\\log(1+I/\\lambda)$.",
+        ),
+        (
+            "$\\left(a+b+c+d+e+f+g+h=i+j+k+l+m\\right)$",
+            "$\\left(a+b+c+d+e+f+g+h=i+j+k+l+m\\right)$",
+        ),
+        ("costs \\$5, then $x$", "costs \\$5, then $x$"),
+    ],
+)
+def test_long_formulas_may_end_a_line_before_a_relation(text, wanted):
+    assert ledger.breakable(text) == wanted
