@@ -79,9 +79,9 @@ class Diagnosis:
         return [
             ("misspecification ζ", f"{self.zeta:.4g}"),
             ("minimal gap Δ", f"{self.gap:.4g}"),
-            ("ζ√d/Δ", f"{self.ratio:.4g}"),
+            ("ζ√d/Δ", short(self.ratio, 4)),
             ("theorem covers ζ up to", f"{self.zeta_covered:.2g}"),
-            ("lower bound from ζ =", f"{self.zeta_hard:.2g}"),
+            ("lower bound from ζ", f"{self.zeta_hard:.2g}"),
             ("best arm ranked first", f"{self.ranked:.1%} of sets"),
             ("best linear fit", "unique" if self.unique else "θ is one of many, ζ is that of all"),
             ("least squares loses", f"{self.fit_loses:.4g} a round"),
@@ -222,12 +222,12 @@ def _what_follows(
         )
     if zeta >= hard:
         return (
-            f"ζ√d/Δ = {ratio:.2g} is in the range of the lower bound: there are problems with "
+            f"ζ√d/Δ = {short(ratio)} is in the range of the lower bound: there are problems with "
             "these d, ζ and Δ on which no policy does better than by trying the arms one by one. "
             "Look for better features or, if the arms are fixed, use UCB, which needs none."
         )
     return (
-        f"ζ√d/Δ = {ratio:.2g} lies between the theorems: too much for the guarantee (it needs "
+        f"ζ√d/Δ = {short(ratio)} lies between the theorems: too much for the guarantee (it needs "
         f"ζ ≤ {covered:.2g}; its constants are not tight), too little for the lower bound. "
         "Nothing is proved; simulate, and let DS-OFUL compete with OFUL."
     )
@@ -236,9 +236,14 @@ def _what_follows(
 def _of_many_sets(sets: int, ratio: float, share: float) -> str:
     """What follows beyond the guarantee, where one close call among many sets decides about Δ."""
     start = (
-        f"ζ√d/Δ = {ratio:.2g} is beyond the guarantee, but the closest call among {sets} sets "
+        f"ζ√d/Δ = {short(ratio)} is beyond the guarantee, but the closest call among {sets} sets "
         f"decides about it. Least squares loses {share:.0%} of what a random choice loses: "
     )
     if share >= CHANCE:
         return start + "do not expect much more of a linear policy; look for better features."
     return start + "a linear policy that has learnt loses about as much. Simulate to compare some."
+
+
+def short(value: float, digits: int = 2) -> str:
+    """A number in so many digits, large ones whole: 4,431 and not 4.4e+03."""
+    return f"{value:,.0f}" if 1000 <= value < 1e15 else f"{value:.{digits}g}"

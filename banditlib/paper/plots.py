@@ -145,10 +145,17 @@ def name_ends(ax: Axes, apart: float = APART) -> None:
 
 
 def one_legend(fig: Figure) -> None:
-    """A legend below all panels, with every curve once."""
+    """A legend below all panels, with every curve once, in as many rows as its width needs."""
     found: dict[str, Artist] = {}
     for ax in fig.axes:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
     names = sorted(found)
-    fig.legend([found[name] for name in names], names, loc="outside lower center", ncols=len(names))
+    handles = [found[name] for name in names]
+    for rows in range(1, len(names) + 1):
+        ncols = -(-len(names) // rows)
+        legend = fig.legend(handles, names, loc="outside lower center", ncols=ncols)
+        fig.draw_without_rendering()
+        if legend.get_window_extent().width <= fig.bbox.width:
+            break
+        legend.remove()

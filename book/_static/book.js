@@ -20,9 +20,9 @@ document.addEventListener("DOMContentLoaded", () => {
   const stops = "div.math, mjx-container, .pst-scrollable-table-container, .bl-figure, .cell_output, .play-out, .highlight pre, .output pre";
   const shaded = ".bl-figure, .bl-table, .pst-scrollable-table-container, .phase-scroll, .play-scroll, .play-out, .highlight pre, div.math, mjx-container";
   const scrolls = (box) => box.scrollWidth > box.clientWidth + 1;
-  const mark = () => {
+  const markIn = (root) => {
     // Measure everything, then write: by turns, every write would lay the page out again.
-    const measured = (boxes) => [...document.querySelectorAll(boxes)].map((box) => [box, scrolls(box)]);
+    const measured = (boxes) => [...root.querySelectorAll(boxes)].map((box) => [box, scrolls(box)]);
     const [reached, shown] = [measured(stops), measured(shaded)];
     reached.forEach(([box, wide]) => {
       if (wide) box.setAttribute("tabindex", "0");
@@ -30,6 +30,8 @@ document.addEventListener("DOMContentLoaded", () => {
     });
     shown.forEach(([box, wide]) => box.classList.toggle("scrolls", wide));
   };
+  const mark = () => markIn(document);
+  window.bookMarkScrolling = markIn; // for what is put on the page later
   // Formulas are typeset some time after the page has come.
   const typeset = () => window.MathJax?.startup?.promise?.then(mark);
   window.addEventListener("load", () => { mark(); typeset(); });

@@ -11,6 +11,7 @@
     found.forEach((span) => span.classList.replace("later-math", "math"));
     await window.MathJax?.startup?.promise;
     await window.MathJax?.typesetPromise?.(found);
+    window.bookMarkScrolling?.(element);
   };
   if (rows.length) {
     const seen = new IntersectionObserver(

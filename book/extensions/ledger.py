@@ -514,6 +514,7 @@ class Errata(Inline):
 
     def run(self) -> list[nodes.Node]:
         rows = ledger_rows(self)
+        self.listed: dict[str, claims.Row] = {}  # counterexamples and where they stand
         sections: list[nodes.Node] = []
         rank = {grade: k for k, grade in enumerate(claims.GRADES)}
         for error, title in ERROR_TITLE.items():
@@ -562,6 +563,11 @@ class Errata(Inline):
     def counterexample(self, row: claims.Row, box: nodes.Element) -> None:
         """The code of the row's counterexample, if it has one, and what it returns."""
         if not row.counterexample:
+            return
+        first = self.listed.setdefault(row.counterexample, row)
+        if first is not row:
+            same = nodes.reference("", "", nodes.Text(first.named), refid=f"erratum-{first.slug}")
+            box += nodes.paragraph("", "", nodes.Text("The code that shows it is that of "), same)
             return
         counter = claims.function(row.counterexample)
         source = textwrap.dedent(inspect.getsource(counter)).rstrip()

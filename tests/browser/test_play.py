@@ -148,6 +148,8 @@ def test_calculator_equals_the_package(page, values):
         if d > 1:
             zeta = theory.lower_zeta(d, Delta, int(values["arms"]), repaired)
             assert got["lower"][key] == pytest.approx(zeta, rel=1e-9)
+            scaled = theory.lower_zeta_scaled(d, Delta, int(values["arms"]))
+            assert got["lower"]["zeta_scaled"] == pytest.approx(scaled, rel=1e-9)
 
 
 def test_calculator_says_what_is_wrong(page):

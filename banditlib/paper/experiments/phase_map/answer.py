@@ -16,15 +16,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
 
 from banditlib.paper.experiments.phase_map import cells as pm
 from banditlib.paper.experiments.separation import cells as lessons
-from banditlib.paper.notebook import COLORS
 from banditlib.paper.store import Packed
 
 HARMLESS = 1.5  # times the regret without misspecification
-COLOURS = {"harmless": COLORS["good"], "costly": "#b98a1a", "fatal": COLORS["bad"]}
+#: Darker than elsewhere in the book: white words stand on them.
+COLOURS = {"harmless": "#1f7547", "costly": "#85600f", "fatal": "#b8344a", "neither": "#626972"}
 TITLES = {"DS-OFUL 1": "DS-OFUL"}
 
 
@@ -97,12 +97,9 @@ def _edges(ratios: Sequence[float]) -> np.ndarray:
 
 def _bar(ax: Axes, y: float, left: float, right: float, colour: str, text: str) -> None:
     corner, size = (left, y - 0.36), (right - left, 0.72)
-    ax.add_patch(Rectangle(corner, *size, color=colour, alpha=0.82, lw=0, label=text))
-    room = math.log(right / left) / math.log(ax.get_xlim()[1] / ax.get_xlim()[0])
-    if room > 0.017 * len(text):
-        ax.text(
-            math.sqrt(left * right), y, text, ha="center", va="center", fontsize=8, color="white"
-        )
+    ax.add_patch(Rectangle(corner, *size, color=colour, lw=0, label=text))
+    middle = math.sqrt(left * right)
+    ax.text(middle, y, text, ha="center", va="center", fontsize=8, color="white")
 
 
 def _panel(ax: Axes, lines: Sequence[Line], proved: Sequence[tuple[float, str, str]]) -> None:
@@ -110,7 +107,7 @@ def _panel(ax: Axes, lines: Sequence[Line], proved: Sequence[tuple[float, str, s
     ax.set(xscale="log", xlim=(edges[0], edges[-1]), ylim=(-0.6, len(lines) + 0.6))
     for y, line in zip(range(len(lines), 0, -1), lines, strict=True):
         if line.policy == "UCB":
-            _bar(ax, y, edges[0], edges[-1], COLORS["muted"], "the yardstick")
+            _bar(ax, y, edges[0], edges[-1], COLOURS["neither"], "the yardstick")
             continue
         for word, group in groupby(enumerate(line.words), key=lambda pair: pair[1]):
             where = [i for i, _ in group]
@@ -141,8 +138,15 @@ def draw_answer(
     figure, axes = plt.subplots(1, len(panels), figsize=(8.6, 3.3), sharey=True)
     for ax, (title, lines), end in zip(axes, panels, lower, strict=True):
         known = (upper, COLOURS["harmless"], "harmless")
-        unknown = (end, COLORS["bound"], "unknown")
+        unknown = (end, COLOURS["neither"], "unknown")
         _panel(ax, lines, [known, unknown, (math.inf, COLOURS["fatal"], "fatal to all")])
         ax.set_title(title, fontsize=9.5)
         ax.set_xlabel(r"$\zeta\sqrt{d}/\Delta$")
+    marks = [Patch(color=COLOURS[word], label=word) for word in ("harmless", "costly", "fatal")]
+    figure.legend(handles=marks, loc="outside lower center", ncols=3)
+    figure.draw_without_rendering()
+    for ax in axes:
+        for bar, word in list(zip(ax.patches, ax.texts, strict=True)):
+            if word.get_window_extent().width > 0.94 * bar.get_window_extent().width:
+                word.remove()  # the legend has it
     return figure
