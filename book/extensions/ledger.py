@@ -514,7 +514,7 @@ class Errata(Inline):
 
     def run(self) -> list[nodes.Node]:
         rows = ledger_rows(self)
-        self.listed: dict[str, claims.Row] = {}  # counterexamples and where they stand
+        self.listed: dict[str, claims.Row] = {}  # counterexamples and the entry that has them
         sections: list[nodes.Node] = []
         rank = {grade: k for k, grade in enumerate(claims.GRADES)}
         for error, title in ERROR_TITLE.items():
@@ -541,7 +541,7 @@ class Errata(Inline):
         ):
             if text:
                 box += self.paragraph(label, text)
-        self.counterexample(row, box)
+        self.counterexample(row, box, row)
         if follow:
             box += nodes.paragraph("", "", nodes.strong("", "The same error touches:"))
             items = nodes.bullet_list()
@@ -555,17 +555,21 @@ class Errata(Inline):
                     if text:
                         item += self.paragraph(label, text)
                 if other.counterexample != row.counterexample:
-                    self.counterexample(other, item)
+                    self.counterexample(other, item, row)
                 items += item
             box += items
         return box
 
-    def counterexample(self, row: claims.Row, box: nodes.Element) -> None:
-        """The code of the row's counterexample, if it has one, and what it returns."""
+    def counterexample(self, row: claims.Row, box: nodes.Element, entry: claims.Row) -> None:
+        """The code of the row's counterexample, if it has one, and what it returns.
+
+        Code that the page has already shown, in the entry of another row, is linked.
+        """
         if not row.counterexample:
             return
-        first = self.listed.setdefault(row.counterexample, row)
-        if first is not row:
+        known = row.counterexample in self.listed
+        first = self.listed.setdefault(row.counterexample, entry)
+        if known:
             same = nodes.reference("", "", nodes.Text(first.named), refid=f"erratum-{first.slug}")
             box += nodes.paragraph("", "", nodes.Text("The code that shows it is that of "), same)
             return
