@@ -13,6 +13,7 @@ from banditlib import theory
 from banditlib.checks import numbers, probability, real, real_array
 from banditlib.linear_fit import best_linear_fit, is_unique
 from banditlib.problems.contextual import Contextual, Rounds, smallest_gap
+from banditlib.tables import shown
 from banditlib.view import first_best
 
 CHANCE = 0.5
@@ -79,7 +80,7 @@ class Diagnosis:
         return [
             ("misspecification ζ", f"{self.zeta:.4g}"),
             ("minimal gap Δ", f"{self.gap:.4g}"),
-            ("ζ√d/Δ", short(self.ratio, 4)),
+            ("ζ√d/Δ", shown(self.ratio)),
             ("theorem covers ζ up to", f"{self.zeta_covered:.2g}"),
             ("lower bound from ζ", f"{self.zeta_hard:.2g}"),
             ("best arm ranked first", f"{self.ranked:.1%} of sets"),
@@ -222,13 +223,13 @@ def _what_follows(
         )
     if zeta >= hard:
         return (
-            f"ζ√d/Δ = {short(ratio)} is in the range of the lower bound: there are problems with "
-            "these d, ζ and Δ on which no policy does better than by trying the arms one by one. "
+            f"ζ√d/Δ = {shown(ratio, 2)} is in the range of the lower bound: there are problems "
+            "with these d, ζ and Δ on which no policy does better than by trying the arms one by one. "
             "Look for better features or, if the arms are fixed, use UCB, which needs none."
         )
     return (
-        f"ζ√d/Δ = {short(ratio)} lies between the theorems: too much for the guarantee (it needs "
-        f"ζ ≤ {covered:.2g}; its constants are not tight), too little for the lower bound. "
+        f"ζ√d/Δ = {shown(ratio, 2)} lies between the theorems: too much for the guarantee (it "
+        f"needs ζ ≤ {covered:.2g}; its constants are not tight), too little for the lower bound. "
         "Nothing is proved; simulate, and let DS-OFUL compete with OFUL."
     )
 
@@ -236,14 +237,9 @@ def _what_follows(
 def _of_many_sets(sets: int, ratio: float, share: float) -> str:
     """What follows beyond the guarantee, where one close call among many sets decides about Δ."""
     start = (
-        f"ζ√d/Δ = {short(ratio)} is beyond the guarantee, but the closest call among {sets} sets "
-        f"decides about it. Least squares loses {share:.0%} of what a random choice loses: "
+        f"ζ√d/Δ = {shown(ratio, 2)} is beyond the guarantee, but the closest call among {sets} "
+        f"sets decides about it. Least squares loses {share:.0%} of what a random choice loses: "
     )
     if share >= CHANCE:
         return start + "do not expect much more of a linear policy; look for better features."
     return start + "a linear policy that has learnt loses about as much. Simulate to compare some."
-
-
-def short(value: float, digits: int = 2) -> str:
-    """A number in so many digits, large ones whole: 4,431 and not 4.4e+03."""
-    return f"{value:,.0f}" if 1000 <= value < 1e15 else f"{value:.{digits}g}"

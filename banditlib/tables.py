@@ -54,10 +54,10 @@ class Table:
         return all(isinstance(row[column], (int, float)) for row in self.rows)
 
 
-def shown(cell: Any) -> str:
-    """A cell as people read it."""
+def shown(cell: Any, digits: int = 4) -> str:
+    """A cell as people read it: fractions in so many digits, 4,431 and not 4.4e+03."""
     if isinstance(cell, float):
-        return f"{cell:.4g}" if abs(cell) < 1000 else f"{cell:,.0f}"
+        return f"{cell:,.0f}" if 1000 <= abs(cell) < 1e15 else f"{cell:.{digits}g}"
     return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
 
 

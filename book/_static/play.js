@@ -410,11 +410,14 @@
     };
   };
 
-  const lower = ({ d, Delta, arms }) => ({
-    zeta_printed: d > 1 ? 3 * Delta * Math.sqrt((8 * log(arms)) / (d - 1)) : NaN,
-    zeta_repaired: 3 * Delta * Math.sqrt((4 * log(arms)) / d),
-    zeta_scaled: (3 * Delta) / (1 + 1 / Math.min(1, Math.sqrt((4 * log(arms)) / d))), // around θ/(1 + ε)
-  });
+  const lower = ({ d, Delta, arms }) => {
+    const epsilon = Math.sqrt((4 * log(arms)) / d); // no two of the vectors are nearer to parallel
+    return {
+      zeta_printed: d > 1 ? 3 * Delta * Math.sqrt((8 * log(arms)) / (d - 1)) : NaN,
+      zeta_repaired: 3 * Delta * epsilon,
+      zeta_scaled: (3 * Delta) / (1 + 1 / Math.min(1, epsilon)), // around θ/(1 + ε)
+    };
+  };
 
   const calculator = (root) => {
     const form = html("form", { class: "play-controls", "aria-label": "Parameters of the theorems" });

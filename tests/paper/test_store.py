@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import fake_experiment as fake
 import numpy as np
@@ -192,18 +193,72 @@ def test_pickled_objects_are_refused(tmp_path: Path) -> None:
         read_cell(path)
 
 
-def test_old_temporary_files_of_dead_writers_are_swept(tmp_path: Path) -> None:
+def half_written(path: Path, pid: int, host: str = "") -> Path:
+    """What a writer leaves that was killed while it wrote."""
+    half = path.with_name(f".{path.name}.{host or files._host()}.{pid}.0123abcd.tmp")
+    half.write_bytes(b"half")
+    return half
+
+
+def test_temporary_files_of_dead_writers_are_swept(tmp_path: Path) -> None:
     folder = Store(tmp_path)
     path = folder.write(a_cell())
+    zombie = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)  # dead, and not asked about yet
+    try:
+        gone = half_written(path, zombie.pid)
+        reused = half_written(path, os.getpid())  # its writer's number is ours now
+        elsewhere = half_written(path, zombie.pid, "another-host")
+        assert folder.sweep() == 2
+        assert not gone.exists() and not reused.exists() and elsewhere.exists()
+    finally:
+        zombie.wait()
+
+
+def test_a_file_that_is_being_written_is_not_swept(tmp_path: Path) -> None:
+    swept = []
+
+    def write(file: BinaryIO) -> None:
+        file.write(b"half")
+        swept.append(files.sweep(tmp_path))
+        file.write(b" and half")
+
+    files.write_whole(tmp_path / "a", write)
+    assert swept == [0] and (tmp_path / "a").read_bytes() == b"half and half"
+
+
+def test_a_sweep_between_opening_and_locking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, swept = files._lock, []
+
+    def lock(file: BinaryIO, wait: bool) -> bool | None:
+        if wait and not swept:
+            swept.append(files.sweep(tmp_path))
+        return real(file, wait)
+
+    monkeypatch.setattr(files, "_lock", lock)
+    files.write_whole(tmp_path / "a", b"whole")
+    assert swept == [1] and [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("how", ["Windows", "a folder without locks"])
+def test_where_files_cannot_be_locked_the_process_number_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    def refuses(*asked: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    if how == "Windows":
+        monkeypatch.setattr(files, "fcntl", None)
+    else:
+        monkeypatch.setattr(files.fcntl, "flock", refuses)
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    gone = path.with_name(f".{path.name}.{files._host()}.{dead.pid}.0123abcd.tmp")
-    ours = path.with_name(f".{path.name}.{files._host()}.{os.getpid()}.0123abcd.tmp")
-    elsewhere = path.with_name(f".{path.name}.another-host.{dead.pid}.0123abcd.tmp")
-    for each in (gone, ours, elsewhere):
-        each.write_bytes(b"half")
-    assert folder.sweep() == 1
-    assert not gone.exists() and ours.exists() and elsewhere.exists()
+    path = Store(tmp_path).write(a_cell())
+    gone, alive = half_written(path, dead.pid), half_written(path, os.getpid())
+    assert files.sweep(path.parent) == 1
+    assert not gone.exists() and alive.exists()
 
 
 # --- a full disk --------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from banditlib.paper.bench.growth import scaling
 from banditlib.paper.bench.libraries import libraries, ours
 from banditlib.paper.bench.measure import Row
 from banditlib.paper.published import enroll
+from banditlib.tables import shown
 
 RESULT = "data/results/bench.json"
 #: In the file of an interrupted run: the rows that are still to be measured.
@@ -67,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         speeds = {"ours": ours(), "libraries": libraries()}
         write(options.out, speeds)
         for entry in [*speeds["ours"], *speeds["libraries"]]:
-            print("   ", *(f"{k}={_short(v)}" for k, v in entry.items()))
+            print("   ", *(f"{k}={shown(v)}" for k, v in entry.items()))
     if not options.no_scaling:
         write(options.out, {"scaling": scaling()})
     enroll(options.out)
@@ -97,10 +98,6 @@ def _line(row: Row, result: dict[str, Any]) -> str:
         f"({row.key}) {row.title:58s} {result['ratio']:6.1f}× "
         f"[{result['p10']:.1f}, {result['p90']:.1f}]  asked {row.target:g}×"
     )
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _read(path: Path) -> dict[str, Any]:
