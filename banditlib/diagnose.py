@@ -224,8 +224,8 @@ def _what_follows(
     if zeta >= hard:
         return (
             f"ζ√d/Δ = {shown(ratio, 2)} is in the range of the lower bound: there are problems "
-            "with these d, ζ and Δ on which no policy does better than by trying the arms one by one. "
-            "Look for better features or, if the arms are fixed, use UCB, which needs none."
+            "with these d, ζ and Δ on which no policy does better than by trying the arms one by "
+            "one. Look for better features or, if the arms are fixed, use UCB, which needs none."
         )
     return (
         f"ζ√d/Δ = {shown(ratio, 2)} lies between the theorems: too much for the guarantee (it "
