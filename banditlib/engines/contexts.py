@@ -17,9 +17,9 @@ they will play, and get u of all guesses in one pass.
 widths of arms that are not played. They are taken in single precision, with a bound on their error:
 n terms added in any order are wrong by at most :math:`\gamma_n=nu/(1-nu)` times the sum of their
 moduli, u being the unit roundoff (Higham 2002, chapter 3), and
-:math:`\sum_{ij}|x_iU^{-1}_{ij}x_j|\le\|x\|^2\|U^{-1}\|_F`. The arm that would be played has its
-exact width from :math:`U^{-1}x_a`. It is played if it also wins when every other width stands at
-its upper end; if not, the lane takes exact widths of all arms of that round.
+:math:`\sum_{ij}|x_iU^{-1}_{ij}x_j|\le\|x\|^2\|U^{-1}\|_F`. The arm whose score is best at
+the upper ends of all widths gets its exact width from :math:`U^{-1}x_a`. It is played if its score
+is the best still; if not, the lane takes exact widths of the arms whose upper ends are above it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from banditlib.policies import DSOFUL
 from banditlib.policies.base import Policy, alike, refuse_shape, stack, with_lanes
 from banditlib.problems import Contextual, Rounds, generator
 from banditlib.regression import LARGE, Ridge
-from banditlib.view import View
+from banditlib.view import TAU, View, at_least, column, first_best
 
 BATCH = 512
 """Most lanes that advance together on the host."""
@@ -58,8 +58,12 @@ SHARING = 24
 """From so many regressions that look at the same contexts on, products of entries are shared."""
 
 GUESSES = 2
-"""Arms of each round whose U⁻¹x is computed ahead. In row (h) of the bench the first guess is right
-in 70 % of the rounds, one of two in 86 %."""
+"""Arms a round whose U⁻¹x is computed ahead. In row (h) of the bench the best of each round would
+be right in 70 % of the rounds, the best two in 86 %, as many taken where they are in doubt in
+90 %."""
+
+NORMS = 8
+"""Blocks for which norms of inverses are kept: inverses shrink, so that an old norm is a bound."""
 
 ROWS = {np.float64: 4, np.float32: 8}
 """Rows of the inverses that are multiplied with shared products at a time."""
@@ -135,9 +139,9 @@ def guessing(policy: Policy, dim: int) -> bool:
 def looks_first(policy: Policy, lam: np.ndarray, dim: int, together: int) -> bool:
     """Whether lanes on the host take first widths in single precision.
 
-    The policy must play the arm with the largest score, and scores must grow with means and widths.
-    λ must leave squares of arms among the numbers of single precision. ``together`` is how many
-    lanes see the same contexts: fewer share no products.
+    Only DS-OFUL does (and OFUL, which is DS-OFUL with Γ = 0): ``Block._settle`` knows its rule. λ
+    must leave squares of arms among the numbers of single precision. ``together`` is how many lanes
+    see the same contexts: fewer share no products.
     """
     small = lam.min() >= 1e-12 and lam.max() <= 1e12
     return type(policy) is DSOFUL and small and dim >= LARGE and together >= SHARING
@@ -276,8 +280,8 @@ class Block:
     rows, s, g, reward, level : (L, n, d), (L, n) the arm played, surprise, its squared width,
         reward, level
     slack : (L, n M) bound on the error of ``var`` after a first look; or None
-    guessed, ahead : (n, L, c), (L, n, c, d) arms that lanes will probably play, and their U⁻¹x by
-        the inverse at the start; or None
+    ahead, slot : (L, c, d), (L, n M) U⁻¹x, by the inverse at the start, of arms that lanes will
+        probably play, and where among them an arm is, or -1; or None
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -292,7 +296,8 @@ class Block:
         self.guessing = self.xp is NUMPY and guessing(batch.kind, self.d)
         host = self.xp is NUMPY and self.dtype == np.float64
         self.looking = host and looks_first(batch.kind, batch.state.lam, self.d, self.Q)
-        self.guessed: np.ndarray | None = None
+        self.looks = 0  # blocks at which lanes looked in single precision first
+        self.slot: np.ndarray | None = None
         self.rooms: dict[int, tuple[Array, ...]] = {}
 
     def load(self, k: int, shown: Rounds) -> None:
@@ -332,7 +337,10 @@ class Block:
         self.slack = None
         var: Array | None = None
         if self.looking and not fresh.any():
-            var, slack = first_look(self.X, inverse)
+            if self.looks % NORMS == 0:
+                self.norm = np.sqrt(np.einsum("gqsij,gqsij->gqs", inverse, inverse))
+            self.looks += 1
+            var, slack = first_look(self.X, inverse, self.norm)
             self.slack = slack.reshape(self.L, self.points)
         elif not fresh.all():
             var = quadratic(self.X, inverse, xp)
@@ -356,20 +364,20 @@ class Block:
         draws = None
         if batch.draws is not None:
             draws = device_array(xp, batch.draws.block(self.k, self.n)[lane], self.dtype)
-        self.guessed, self.missed = None, 0
+        self.slot, self.missed = None, 0
         if self.guessing and self.n > 1:
             self._guess(draws)
         arms, levels = [], []
         choose: Any = batch.policy.choose
         for i in range(self.n):
-            extra = () if draws is None else (draws[i, ...],)
-            view = self._view(i)
-            arm, level = choose(self.k + i + 1, view, *extra)
-            if getattr(arm, "shape", 0) != (self.L,) or getattr(level, "shape", 0) != (self.L,):
-                refuse_shape(batch.kind, arm, level, self.L)
             x = u = None
             if self.slack is not None:
-                arm, level, x, u = self._settle(i, arm, view)
+                arm, level, x, u = self._settle(i)
+            else:
+                extra = () if draws is None else (draws[i, ...],)
+                arm, level = choose(self.k + i + 1, self._view(i), *extra)
+                if getattr(arm, "shape", 0) != (self.L,) or getattr(level, "shape", 0) != (self.L,):
+                    refuse_shape(batch.kind, arm, level, self.L)
             self._learn(i, arm, level, noise[i, :], x, u)
             arms.append(arm)
             levels.append(level)
@@ -391,48 +399,58 @@ class Block:
             mean, var = mean[:, 0, :], var[:, 0, :]
         return View(mean, var, self.d)
 
-    def _settle(
-        self, i: int, arm: np.ndarray, view: View
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Arms and levels of round i with x and U⁻¹x, where a first look finds ``arm`` best."""
+    def _scores(self, here: slice, var: np.ndarray) -> np.ndarray:
+        """OFUL's scores (L, ...) of some points by these squared widths; absent arms have -∞."""
+        policy: Any = self.batch.policy
+        score = np.sqrt(np.maximum(var, 0.0))
+        score *= column(policy.beta)
+        score += self.mean[:, 0, here]
+        if self.mask is not None:
+            score[~self.mask.reshape(self.L, -1)[:, here]] = -np.inf
+        return score
+
+    def _settle(self, i: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What DS-OFUL plays and learns in round i after a first look; arms, levels, x and U⁻¹x."""
         assert self.slack is not None
-        choose: Any = self.batch.policy.choose
-        lane, last = self.lane, self.M - 1
+        policy: Any = self.batch.policy
         here = slice(i * self.M, (i + 1) * self.M)
+        mean, var = self.mean[:, 0, here], self.var[:, 0, here]
+        high = self._scores(here, var + self.slack[:, here])
+        arm = high.argmax(axis=-1)
         x = self._played(i, arm)
         u = self._times_inverse(i, x, arm, arm)
-        exact = np.maximum(np.vecdot(x, u), 0.0)
-        # The arm stands last: a tie would go to one before it, so that it can win only alone.
-        mean, high = np.array(view.mean), view.var + self.slack[:, here]
-        for values, own in ((mean, mean[lane, arm]), (high, exact)):
-            values[lane, arm] = values[:, last]
-            values[:, last] = own
-        found, level = choose(self.k + i + 1, View(mean, high, self.d))
-        self.var[lane, 0, arm + i * self.M] = exact
-        missed = np.flatnonzero(found != last)
-        if missed.size == 0:
-            return arm, level, x, u
-        self.missed += missed.size
-        arm, level = np.array(arm), np.array(level)
-        for one in missed.tolist():
-            X = self.X[self.group[one], here]
-            t = X @ self.W[one, :i].T
-            widths = np.vecdot(X @ self.batch.state.inverse[one], X)
-            self.var[one, 0, here] = widths - np.vecdot(t, t)
-        found, levels = choose(self.k + i + 1, self._view(i))
-        changed = missed[found[missed] != arm[missed]]
-        arm[missed], level[missed] = found[missed], levels[missed]
-        if changed.size:
-            x = self._played(i, arm)
-            u[changed] = self._times_inverse(i, x, arm, arm)[changed]
-        return arm, level, x, u
+        own = (self.lane, arm)
+        var[own] = np.vecdot(x, u)
+        width = np.sqrt(np.maximum(var[own], 0.0))
+        score = mean[own] + policy.beta * width
+        tied = score - TAU * (1.0 + np.abs(score))  # so does `first_best` tell equal scores
+        high[own] = -np.inf
+        near = high >= tied[:, None]
+        missed = np.flatnonzero(near.any(axis=-1))
+        if missed.size:
+            self.missed += missed.size
+            for one in missed.tolist():
+                X = self.X[self.group[one], here][near[one]]
+                t = X @ self.W[one, :i].T
+                exact = np.vecdot(X @ self.batch.state.inverse[one], X) - np.vecdot(t, t)
+                var[one, near[one]] = exact
+            found = first_best(self._scores(here, var)[missed])
+            changed = missed[found != arm[missed]]
+            arm[missed] = found
+            width[missed] = np.sqrt(np.maximum(var[missed, found], 0.0))
+            if changed.size:
+                x = self._played(i, arm)
+                u[changed] = self._times_inverse(i, x, arm, arm)[changed]
+        return arm, at_least(width, policy.Gamma).astype(np.int64), x, u
+
+    def _place(self, i: int, arm: Array) -> Array:
+        """Places (L,) of arms of round i among the points of all groups."""
+        point = arm + i * self.M
+        return point if self.G == 1 else self.group * self.points + point
 
     def _played(self, i: int, arm: Array) -> Array:
         """x (L, d) of the arms of round i."""
-        here = arm + i * self.M
-        if self.G > 1:
-            here = self.group * self.points + here
-        return self.xp.take(self.xp.reshape(self.X, (-1, self.d)), here, axis=0)
+        return self.xp.take(self.xp.reshape(self.X, (-1, self.d)), self._place(i, arm), axis=0)
 
     def _learn(
         self, i: int, arm: Array, level: Array, noise: Array, x: Array | None, u: Array | None
@@ -442,14 +460,12 @@ class Block:
         ``x`` and ``u`` are the arms (L, d) and U⁻¹x, if they are known already.
         """
         xp = self.xp
-        point = arm + i * self.M
-        here = point if self.G == 1 else self.group * self.points + point
         row = self._row(level, self.S)
-        at = row * self.points + point
+        at = row * self.points + arm + i * self.M
         if x is None or u is None:
             x = self._played(i, arm)
             u = self._times_inverse(i, x, arm, level)
-        reward = self.expected[here] + noise
+        reward = self.expected[self._place(i, arm)] + noise
         if self.risky:
             deep = xp.reshape(self.wide, (-1,))[row] > DELICATE
             self.careful = bool(xp.any(deep & (level > 0)))
@@ -468,44 +484,48 @@ class Block:
             self._move(i, level, u, s)
 
     def _guess(self, draws: np.ndarray | None) -> None:
-        """Arms (n, L, c) that lanes would play in the block's rounds by what they know now, and
-        U⁻¹x of them; one product a lane, so that its inverse is read once.
+        """U⁻¹x of arms that lanes will probably play in the block's rounds; one product a lane, so
+        that its inverse is read once.
 
         A guess decides nothing: an arm that is played without having been guessed costs a product.
         """
-        guessed = np.empty((self.n, self.L, GUESSES), dtype=np.int64)
-        if self.looking:  # this policy is known to take all rounds at once
-            shape = (self.L, self.n, self.M)
-            mean, var = (np.swapaxes(a.reshape(shape), 0, 1) for a in (self.mean, self.var))
-            if self.mask is not None:
-                mean = np.where(np.swapaxes(self.mask, 0, 1), mean, -np.inf)
-            self._name(np.array(mean), np.maximum(var, 0.0), guessed, 0, ())
-        else:
-            for i in range(self.n):
-                view = self._view(i)
-                extra = () if draws is None else (draws[i],)
-                self._name(np.array(view.mean), np.array(view.var), guessed[i], i, extra)
-        point = guessed + (np.arange(self.n) * self.M)[:, None, None]
-        point += (self.group * self.points)[:, None]
-        x = self.X.reshape(-1, self.d)[np.swapaxes(point, 0, 1).reshape(self.L, -1)]
-        ahead = np.matmul(x, self.batch.state.inverse)
-        self.guessed, self.ahead = guessed, ahead.reshape(self.L, self.n, GUESSES, self.d)
+        point = self._nearly_best() if self.looking else self._best_by_round(draws)
+        x = self.X.reshape(-1, self.d)[point + (self.group * self.points)[:, None]]
+        self.ahead = np.matmul(x, self.batch.state.inverse)
+        self.slot = np.full((self.L, self.points), -1)
+        np.put_along_axis(self.slot, point, np.arange(point.shape[1])[None], axis=-1)
 
-    def _name(
-        self, mean: np.ndarray, var: np.ndarray, guessed: np.ndarray, i: int, extra: tuple[Any, ...]
-    ) -> None:
-        """Enter the best arms on means and squared widths (..., L, M), which it uses up."""
+    def _nearly_best(self) -> np.ndarray:
+        """The points (L, c) whose scores are the nearest to the best of their round. Scores of
+        later rounds have more time to move, about as a random walk does.
+        """
+        score = self._scores(slice(None), self.var[:, 0]).reshape(self.L, self.n, self.M)
+        behind = score.max(axis=-1, keepdims=True) - score
+        behind /= np.sqrt(np.arange(self.n) + 0.1)[:, None]
+        c = min(GUESSES * self.n, self.points)
+        return np.argpartition(behind.reshape(self.L, -1), c - 1, axis=-1)[:, :c]
+
+    def _best_by_round(self, draws: np.ndarray | None) -> np.ndarray:
+        """The points (L, c) that lanes would play by what they know now, and those they would play
+        if they could not play these.
+        """
         choose: Any = self.batch.policy.choose
-        for c in range(GUESSES):
-            guessed[..., c] = choose(self.k + i + 1, View(mean, var, self.d), *extra)[0]
-            strike(mean, var, guessed[..., c])
+        guessed = np.empty((self.L, self.n, GUESSES), dtype=np.int64)
+        for i in range(self.n):
+            view, extra = self._view(i), () if draws is None else (draws[i],)
+            mean, var = np.array(view.mean), np.array(view.var)
+            for c in range(GUESSES):
+                arm = choose(self.k + i + 1, View(mean, var, self.d), *extra)[0]
+                strike(mean, var, arm)
+                guessed[:, i, c] = arm + i * self.M
+        return guessed.reshape(self.L, -1)
 
     def _foreseen(self, i: int, x: np.ndarray, arm: np.ndarray) -> np.ndarray:
         """U⁻¹x (L, d) by the inverse at the start, of guessed arms without looking at it."""
-        assert self.guessed is not None
-        same = self.guessed[i] == arm[:, None]
-        u = self.ahead[self.lane, i, same.argmax(axis=-1)]
-        for lane in np.flatnonzero(~same.any(axis=-1)).tolist():
+        assert self.slot is not None
+        slot = self.slot[self.lane, arm + i * self.M]
+        u = self.ahead[self.lane, slot]
+        for lane in np.flatnonzero(slot < 0).tolist():
             np.matmul(self.batch.state.inverse[lane], x[lane], out=u[lane])
         return u
 
@@ -516,7 +536,7 @@ class Block:
         xp, inverse = self.xp, self.batch.state.inverse
         if self.batch.S > 1:
             inverse = xp.take(inverse, self._row(level, self.batch.S), axis=0)
-        if self.guessed is None:
+        if self.slot is None:
             u = xp.matmul(inverse, x[:, :, None])[:, :, 0]
         else:
             u = self._foreseen(i, x, arm)
@@ -592,18 +612,21 @@ def quadratic(X: Array, inverse: Array, xp: ModuleType) -> Array:
     return var
 
 
-def first_look(X: np.ndarray, inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same in single precision, and a bound on what that does to each."""
+def first_look(
+    X: np.ndarray, inverse: np.ndarray, size: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same in single precision, and a bound on what that does to each.
+
+    ``size`` (G, Q, S) bounds the Frobenius norms of the inverses.
+    """
     G, Q, S, d = inverse.shape[:4]
     var = np.empty((G, Q, S, X.shape[1]))
     for g in range(G):
         flat = inverse[g].reshape(Q * S, d, d)
         _shared_products(X[g], flat, var[g].reshape(Q * S, -1), np.float32)
     norm = np.vecdot(X, X)
-    size = np.sqrt(np.einsum("gqsij,gqsij->gqs", inverse, inverse))
-    terms = (
-        ROWS[np.float32] * d + 8
-    )  # a sum of so many, of two rounded factors each; the rest is in double
+    rows = ROWS[np.float32]
+    terms = rows * d + -(-d // rows) + 8  # a sum of so many, each of three rounded factors
     unit = float(np.finfo(np.float32).eps) / 2
     return var, terms * unit / (1 - terms * unit) * size[..., None] * norm[:, None, None, :]
 
@@ -628,14 +651,15 @@ def _shared_products(
     once = np.ascontiguousarray(X.T, dtype=dtype)
     twice = 2 * once
     room, part = np.empty((step * d, len(X)), dtype), np.empty(var.shape, dtype)
-    var[:] = 0.0
+    total = np.zeros(var.shape, dtype)
     for i in range(0, d, step):
         rows = slice(i, i + step)
         twice[rows] = once[rows]  # a square on the diagonal has both halves
         corner = inverse[:, rows, i:].astype(dtype).reshape(len(var), -1)
         products = room[: corner.shape[1]]
         np.multiply(once[rows, None], twice[None, i:], out=products.reshape(-1, d - i, len(X)))
-        var += np.matmul(corner, products, out=part)
+        total += np.matmul(corner, products, out=part)
+    var[:] = total
 
 
 def _one_by_one(

@@ -189,8 +189,8 @@ def test_first_looks_decide_nothing(kind, monkeypatch):
     """Widths in single precision, here as wrong as their bound allows, and the plain loop."""
     rounds, look, slacks, rng = 70, engine.first_look, [], np.random.default_rng(9)
 
-    def worst(X, inverse):
-        var, slack = look(X, inverse)
+    def worst(X, inverse, size):
+        var, slack = look(X, inverse, size)
         exact = engine.quadratic(X, inverse, np)
         assert (np.abs(var - exact) <= slack).all()
         slacks.append(slack.max())
@@ -214,8 +214,8 @@ def test_a_first_look_that_is_too_sure_is_noticed(monkeypatch):
     """Without its bound on the error a first look does change decisions, so the bound is tested."""
     look, rng = engine.first_look, np.random.default_rng(9)
 
-    def careless(X, inverse):
-        var, slack = look(X, inverse)
+    def careless(X, inverse, size):
+        var, slack = look(X, inverse, size)
         return var + 300 * slack * rng.choice([-1.0, 1.0], slack.shape), 0.0 * slack
 
     monkeypatch.setattr(engine, "first_look", careless)
@@ -247,7 +247,7 @@ def test_guesses_decide_nothing(kind, wrong, monkeypatch):
         return (np.zeros_like(arm) if guessing else arm), level
 
     def followed(self, i, x, arm):
-        hits.extend((self.guessed[i] == arm[:, None]).any(axis=-1))
+        hits.extend(self.slot[self.lane, arm + i * self.M] >= 0)
         u = foreseen(self, i, x, arm)
         exact = np.vecdot(self.batch.state.inverse, x[:, None, :])
         np.testing.assert_allclose(u, exact, rtol=0, atol=1e-14)
@@ -260,6 +260,27 @@ def test_guesses_decide_nothing(kind, wrong, monkeypatch):
     check(problem, [bl.OFUL(0.3, 1.0), bl.DSOFUL(0.7, 1.0, 1.0)], rounds)
     assert len(hits) == 4 * rounds
     assert 0.0 < np.mean(hits) < 0.5 if wrong else 0.7 < np.mean(hits) < 1.0
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_guesses_after_a_first_look_decide_nothing(wrong, monkeypatch):
+    """There lanes guess where several arms are nearly best, here also where they are worst."""
+    nearly_best, foreseen, hits = engine.Block._nearly_best, engine.Block._foreseen, []
+
+    def worst(self):
+        scores = self._scores(slice(None), self.var[:, 0])
+        return np.argsort(scores, axis=-1)[:, : nearly_best(self).shape[1]]
+
+    def followed(self, i, x, arm):
+        if self.slack is not None:
+            hits.extend(self.slot[self.lane, arm + i * self.M] >= 0)
+        return foreseen(self, i, x, arm)
+
+    if wrong:
+        monkeypatch.setattr(engine.Block, "_nearly_best", worst)
+    monkeypatch.setattr(engine.Block, "_foreseen", followed)
+    check(many("sets of different sizes", 70), LOOKING, 70, trials=1)
+    assert np.mean(hits) < 0.5 if wrong else np.mean(hits) > 0.8
 
 
 def test_other_policies_guess_too():
