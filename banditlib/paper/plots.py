@@ -156,6 +156,6 @@ def one_legend(fig: Figure) -> None:
         ncols = -(-len(names) // rows)
         legend = fig.legend(handles, names, loc="outside lower center", ncols=ncols)
         fig.draw_without_rendering()
-        if legend.get_window_extent().width <= fig.bbox.width:
+        if ncols == 1 or legend.get_window_extent().width <= fig.bbox.width:
             break
         legend.remove()

@@ -56,3 +56,14 @@ def test_curves_that_coincide_are_drawn_as_one_and_said_to():
     assert "OFUL, Γ = 0.01 and Γ = 0.05:\none curve" in words and "SupLinUCB" in words
     a, b = np.array([[1, 2]]), np.array([[1, 3]])
     assert asirra_figure.together({"x": a, "y": b, "z": a.copy()}) == [["x", "z"], ["y"]]
+
+
+@pytest.mark.parametrize("letters, ncols", [(5, 4), (15, 2), (400, 1)])
+def test_one_legend_has_as_many_columns_as_fit(letters, ncols):
+    fig, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")
+    for i in range(4):
+        axes[i % 2].plot([0, i], label=f"{i}" + "a" * letters)
+        axes[0].plot([0, i], label=f"{i}" + "a" * letters)
+    plots.one_legend(fig)
+    (legend,) = fig.legends
+    assert legend._ncols == ncols and len(legend.get_texts()) == 4
