@@ -101,7 +101,7 @@ def test_an_interrupted_bench_keeps_its_rows_and_goes_on(tmp_path, monkeypatch, 
 
 def test_absent_libraries_are_rows(monkeypatch):
     monkeypatch.setattr(libraries, "LIBRARIES", {"no_such_library": broken, "json": broken})
-    absent, failing = libraries.libraries()
+    absent, failing = libraries.libraries(0.0)
     assert absent == {"library": "no_such_library", "installed": False}
     assert failing["installed"] and "broken on purpose" in failing["error"]
 
@@ -121,11 +121,12 @@ def test_speeds_and_growth_are_written_beside_the_rows(tmp_path, monkeypatch, ca
     monkeypatch.setattr(libraries, "live_agent", lambda: player)
     monkeypatch.setattr(libraries, "LIBRARIES", {"json": lambda: player})
     out = tmp_path / "bench.json"
-    assert command.main(["--out", str(out)]) == 0
+    assert command.main(["--out", str(out), "--seconds", "0"]) == 0
     found = json.loads(out.read_text())
     assert [row["rate"] for row in found["ours"]] == [40.0, 5.0]
     (other,) = found["libraries"]
-    assert other == {"library": "json", "installed": True, "policy": "one by one", "rate": 5.0}
+    assert other["library"] == "json" and other["policy"] == "one by one" and other["installed"]
+    assert other["rate"] == other["contender"] == 5.0 and other["ratio"] == 1.0
     assert found["scaling"] == {"lanes": []} and "rate=40" in capsys.readouterr().out
 
 

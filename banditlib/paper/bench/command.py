@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             write(options.out, {"machine": machine(), "rows": {row.key: result}, **more})
             print(_line(row, result), flush=True)
     if not options.no_libraries:
-        speeds = {"ours": ours(), "libraries": libraries()}
+        speeds = {"ours": ours(), "libraries": libraries(options.seconds / 4)}
         write(options.out, speeds)
         for entry in [*speeds["ours"], *speeds["libraries"]]:
             print("   ", *(f"{k}={shown(v)}" for k, v in entry.items()))

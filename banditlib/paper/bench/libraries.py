@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import banditlib as bl
-from banditlib.paper.bench.measure import Work, rate
+from banditlib.paper.bench.measure import Work, alternate, rate
 
 
 class Player(NamedTuple):
@@ -31,12 +31,13 @@ def ours() -> list[dict[str, Any]]:
     """Decisions per second of our own: many lanes together, and a live agent."""
     agent = live_agent()
     measured = {"OFUL, 360 lanes": _lanes, agent.policy: agent.work}
-    return [{"policy": name, "rate": _warm_rate(work)} for name, work in measured.items()]
+    return [{"policy": name, "rate": _usual_rate(work)} for name, work in measured.items()]
 
 
-def _warm_rate(work: Work) -> float:
+def _usual_rate(work: Work) -> float:
+    """The median of nine slices, after one to warm up."""
     work()
-    return rate(work)
+    return float(np.median([rate(work) for _ in range(9)]))
 
 
 def _lanes() -> float:
@@ -57,17 +58,20 @@ def live_agent() -> Player:
     return Player("OFUL, live agent", decide, 500)
 
 
-def libraries() -> list[dict[str, Any]]:
-    """Decisions per second of OFUL-like policies elsewhere; absent ones say so."""
-    rows = []
+def libraries(seconds: float) -> list[dict[str, Any]]:
+    """Decisions per second of OFUL-like policies elsewhere, each measured for so long in turns with
+    our live agent; absent ones say so.
+    """
+    rows, agent = [], live_agent()
     for name, build in LIBRARIES.items():
         if importlib.util.find_spec(name) is None:
             rows.append({"library": name, "installed": False})
             continue
         try:
             found = build()
-            speed = {"policy": found.policy, "rate": _warm_rate(found.work)}
-            rows.append({"library": name, "installed": True, **speed})
+            speed = alternate(agent.work, found.work, seconds)
+            speed["rate"] = speed.pop("baseline")
+            rows.append({"library": name, "installed": True, "policy": found.policy, **speed})
         except Exception as error:  # a library's own trouble is a row, not a crash
             rows.append({"library": name, "installed": True, "error": f"{error}"[:200]})
     return rows
