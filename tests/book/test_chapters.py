@@ -99,6 +99,15 @@ def test_checks_are_assertions(chapter):
         assert re.search(r"^\s*assert ", code, re.MULTILINE)
 
 
+def test_what_a_cell_shows_is_its_last_line(chapter):
+    """A notebook shows the last expression of a cell only: a table before it would be lost."""
+    for _, code in cells(chapter.read_text("utf8")):
+        for node in ast.parse(code).body[:-1]:
+            call = node.value if isinstance(node, ast.Expr) else None
+            name = call.func if isinstance(call, ast.Call) else None
+            assert not (isinstance(name, ast.Name) and name.id in {"table", "figure", "how_made"})
+
+
 @pytest.mark.site
 @pytest.mark.usefixtures("site")
 def test_every_chapter_takes_under_a_minute():
