@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import os
@@ -88,7 +89,8 @@ def locked(folder: Path) -> Iterator[None]:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "ab") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        if not _lock(file, wait=True):
+            raise OSError(errno.ENOLCK, "files here cannot be locked", str(folder))
         yield
 
 

@@ -259,6 +259,8 @@ def test_where_files_cannot_be_locked_the_process_number_decides(
     gone, alive = half_written(path, dead.pid), half_written(path, os.getpid())
     assert files.sweep(path.parent) == 1
     assert not gone.exists() and alive.exists()
+    with pytest.raises(OSError, match="cannot be locked"), files.locked(tmp_path):
+        pass
 
 
 # --- a full disk --------------------------------------------------------------------------------
