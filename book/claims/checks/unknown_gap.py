@@ -633,7 +633,7 @@ def text_l772(size: str = "ci") -> Found:
     """The summand is r(x_k*) − r(x_k) with the arm played: then sums agree with the package's."""
     import banditlib as bl
 
-    X = np.array([[0.9, 0.1], [0.2, 0.9], [0.5, 0.5]])
+    X = np.array([[0.2, 0.9], [0.9, 0.1], [0.5, 0.5]])  # the best arm is not the first
     problem = bl.problems.FixedArms(X, X @ np.array([0.7, 0.4]))
     noise = np.random.default_rng(1).standard_normal((1, 200))
     run: Any = bl.simulate(
