@@ -50,6 +50,11 @@ class Pack:
     family: Family
     cells: list[Packed]
 
+    @functools.cached_property
+    def named(self) -> list[tuple[str, str]]:
+        """Key and digest of each cell, worked out once: the record is written every few seconds."""
+        return [(cell.key, cell.digest) for cell in self.cells]
+
 
 def verify(chosen: Sequence[Experiment], options: argparse.Namespace) -> int:
     """Compare the folder with its manifest, then compute cells again and compare every array."""
@@ -179,9 +184,9 @@ def _rerun_all(packs: Sequence[Pack], folder: Path, options: argparse.Namespace)
     known = _known(told, packs)
     outcome, due = Outcome(), []
     for pack in packs:
-        old = {cell.key: known[cell.digest] for cell in pack.cells if cell.digest in known}
+        old = {k: known[digest] for k, digest in pack.named if digest in known}
         outcome.identical |= old
-        new = [cell for cell in pack.cells if cell.key not in old]
+        new = [c for c, (k, _) in zip(pack.cells, pack.named, strict=True) if k not in old]
         due.append(Pack(pack.name, pack.family, new))
     if outcome.identical:
         print(f"{len(outcome.identical):,} cells came out identically before ({path}).")
@@ -225,7 +230,7 @@ def _known(told: dict[str, Any], packs: Sequence[Pack]) -> dict[str, float]:
         if entry.get("source") != engine_source(pack.family):
             continue
         which = entry.get("which", [])
-        cells = [cell.digest for cell in pack.cells]
+        cells = [digest for _, digest in pack.named]
         here = set(cells) if which == _all(cells) else {d for d in cells if d[:SHORT] in which}
         each = entry.get("seconds", 0.0) / max(1, entry.get("identical", 0))
         found |= dict.fromkeys(here, each)
@@ -245,14 +250,12 @@ def _record(packs: Sequence[Pack], outcome: Outcome, told: dict[str, Any]) -> by
     origin = provenance.record(0.0)
     per_pack = dict(told)
     for pack in packs:
-        same = {
-            c.digest: outcome.identical[c.key] for c in pack.cells if c.key in outcome.identical
-        }
+        same = {d: outcome.identical[k] for k, d in pack.named if k in outcome.identical}
         whole = len(same) == len(pack.cells)
         per_pack[pack.name] = {
             "cells": len(pack.cells),
             "identical": len(same),
-            "different": [c.key for c in pack.cells if c.key in outcome.different],
+            "different": [k for k, _ in pack.named if k in outcome.different],
             "source": engine_source(pack.family),
             "seconds": round(sum(same.values()), 1),
             "which": _all(same) if whole else sorted(digest[:SHORT] for digest in same),

@@ -9,6 +9,7 @@ import pytest
 
 import banditlib as bl
 from banditlib.engines.direct import Player
+from banditlib.engines.pools.pool_regression import PoolRegression, growth, means
 from banditlib.problems import Pool, generator
 
 rng = np.random.default_rng(1)
@@ -86,3 +87,47 @@ def test_classes_may_pay_what_one_likes():
 def test_the_argument_at_fault_is_named(name, call):
     with pytest.raises((TypeError, ValueError), match=rf"^{name}\b"):
         call()
+
+
+def states(lam: float = 0.5) -> tuple[np.ndarray, list[PoolRegression]]:
+    """Forty points in six dimensions, and three regressions that have learnt some of them."""
+    points = np.random.default_rng(5).normal(size=(40, 6))
+    norms = np.linalg.norm(points, axis=1)
+    found = [PoolRegression(points, norms, lam) for _ in range(3)]
+    for i, state in enumerate(found):
+        X = points[: 4 * i]
+        if i:
+            state.grow(X.T @ X, X.sum(axis=0), 1.0, len(X), None)
+    return points, found
+
+
+def test_few_rows_are_learnt_as_many_are():
+    points, (_, one, _) = states()
+    _, (_, other, _) = states()
+    X = points[20:25]
+    one.grow(X.T @ X, X.sum(axis=0), 1.0, len(X), X)
+    other.grow(X.T @ X, X.sum(axis=0), 1.0, len(X), None)
+    assert one.folded == 5 and other.folded == 0  # one by Woodbury's identity, the other afresh
+    np.testing.assert_allclose(one.inverse, other.inverse, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(one.theta, other.theta, rtol=1e-11)
+    np.testing.assert_array_equal(one.U, other.U)
+
+
+def test_the_growth_by_few_rows_is_the_least_there_is():
+    points, (_, state, _) = states()
+    X = points[20:23]
+    A = X.T @ X
+    rho = growth(state, A, X)
+    assert np.linalg.eigvalsh(rho * state.U - A)[0] >= 0
+    assert np.linalg.eigvalsh(0.999 * rho * state.U - A)[0] < 0
+    assert rho <= growth(state, A, None) <= 2.0 * rho
+
+
+def test_means_of_levels_come_from_tables_and_from_one_product():
+    points, found = states()
+    which = np.array([3, 17, 30])
+    truth = np.stack([points[which] @ state.theta for state in found])
+    found[1].table(len(points))
+    for _ in range(2):  # at the second time all have tables
+        np.testing.assert_allclose(means(found, which), truth, atol=1e-14)
+    assert all(state.table(1) is not None for state in found)

@@ -46,31 +46,32 @@ def series(
 ) -> Bounds:
     """Bounds for the points x (n, d) by so many moments.
 
-    Before the round of point i, row p was learnt ``C[p, i]`` times with residuals that add up to
-    ``E[p, i]``; without ``E`` the means are left alone.
+    Before the round of point i, row p was learnt ``C[i, p]`` times with residuals that add up to
+    ``E[i, p]``; without ``E`` the means are left alone. There are few points and many rows: a
+    product with as many rows as there are points is the faster way round.
     """
-    n, v = len(x), x.T
-    q = inverse @ v
-    even = total = high = size = np.einsum("dn,dn->n", v, q)
+    n, v = len(x), x
+    q = v @ inverse
+    even = total = high = size = np.einsum("nd,nd->n", v, q)
     move, low = np.zeros((2, n))
     products = float(len(inverse))
     for step in range(0, moments, 2):
-        H = rows @ q
-        products += 1.5 * len(C)
+        H = q @ rows.T
+        products += 1.5 * len(rows)
         if E is not None:
-            move += (-1) ** (step // 2) * np.einsum("pn,pn->n", E, H)
+            move += (-1) ** (step // 2) * np.einsum("np,np->n", E, H)
         CH = C * H
-        odd = np.einsum("pn,pn->n", CH, H)
+        odd = np.einsum("np,np->n", CH, H)
         size = size + odd
         low = np.maximum(low, total - even + share(even, odd) - ROUNDING * size)
         high = np.minimum(high, total - odd / (1.0 + rho) + ROUNDING * size)
         error = rho * np.sqrt(even)
         if step + 1 == moments or even.max(initial=0.0) <= 1e-30:
             break
-        v = rows.T @ CH
-        q = inverse @ v
-        products += len(C) + len(inverse)
-        even = np.maximum(np.einsum("dn,dn->n", q, v), 0.0)
+        v = CH @ rows
+        q = v @ inverse
+        products += len(rows) + len(inverse)
+        even = np.maximum(np.einsum("nd,nd->n", q, v), 0.0)
         size = size + even
         high = np.minimum(high, total - share(odd, even) + ROUNDING * size)
         total = total - odd + even
@@ -82,14 +83,16 @@ def series(
 
 
 def counted_before(at: Array, slot: Array, weight: Array | None, n: int, rounds: Array) -> Array:
-    """How often each of n points was learnt before each of ``rounds``, or sums of its weights."""
+    """How often each of n points was learnt before each of ``rounds``, or sums of its weights:
+    (rounds, n).
+    """
     D = rounds.size
     late = np.searchsorted(rounds, at, side="right")
     use = late < D
-    key = slot[use] * D + late[use]
-    each = np.ones(key.size) if weight is None else weight[at[use]]
-    found = np.bincount(key, each, minlength=n * D).reshape(n, D)
-    return np.cumsum(found, axis=1, out=found)
+    each = np.ones(at.size) if weight is None else weight[at]
+    found = np.bincount(late[use] * n + slot[use], each[use], minlength=n * D)
+    found = found.astype(float, copy=False).reshape(D, n)
+    return np.cumsum(found, axis=0, out=found)
 
 
 def share(a: Array, b: Array) -> Array:

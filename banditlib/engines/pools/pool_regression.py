@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from banditlib.inverses import DELICATE, spd_inverse
@@ -50,11 +52,15 @@ class PoolRegression:
         self.waiting.append(X)
         self.b += r @ X
         self.theta = self.theta + s @ W
+        self.learnt += len(X)
+        self.narrow[:] = 0.0
+        self._lower(W)
+
+    def _lower(self, W: Array) -> None:
+        """Take WᵀW from the inverse, and compute it afresh where that was done often."""
         self._table, self._asked = None, False
         downdate(self.inverse, W)
-        self.learnt += len(X)
-        self.folded += len(X)
-        self.narrow[:] = 0.0
+        self.folded += len(W)
         strained = self.inverse.diagonal().max() * self.longest > DELICATE
         if self.folded >= RENEW or strained:
             old = self.inverse
@@ -63,17 +69,29 @@ class PoolRegression:
             self.drift = max(self.drift, float(error))
 
     def grow(
-        self, A: Array, gain: Array, rho: float, count: int, inverse: Array | None = None
+        self,
+        A: Array,
+        gain: Array,
+        rho: float,
+        count: int,
+        few: Array | None,
+        inverse: Array | None = None,
     ) -> None:
         r"""Learn ``count`` rounds at once: A the sum of x xᵀ, at most ρU, and gain that of r x.
 
-        ``inverse`` is that of U + A, if it is known already.
+        ``inverse`` is that of U + A, if it is known already; ``few`` are rows X with
+        :math:`A=X^\top X`, if they are few.
         """
         self.narrow /= np.sqrt(1.0 + rho)
         self.U += A
         self.b += gain
         self.learnt += count
-        self.renew(inverse)
+        if few is None or inverse is not None:
+            self.renew(inverse)
+            return
+        V = few @ self.inverse
+        self._lower(forward(np.linalg.cholesky(np.eye(len(few)) + V @ few.T), V))
+        self.theta = self.inverse @ self.b
 
     def renew(self, inverse: Array | None = None) -> None:
         """Compute inverse and estimate afresh from U and b."""
@@ -90,18 +108,34 @@ class PoolRegression:
             self.U += X.T @ X
             self.waiting = []
 
-    def means(self, which: Array) -> Array:
-        """Means of the pool points ``which``; a level at rest answers from a table."""
+    def table(self, some: int) -> Array | None:
+        """Means of the whole pool, once a level is at rest or many are asked for, else None."""
         if self._table is None:
-            if not self._asked and len(which) < len(self.points) // 3:
+            if not self._asked and some < len(self.points) // 3:
                 self._asked = True
-                return self.points[which] @ self.theta
+                return None
             self._table = self.points @ self.theta
-        return self._table[which]
+        return self._table
 
     def measure(self, which: Array) -> None:
         """Exact widths of the pool points ``which`` in the present state."""
         self.wide[which] = self.narrow[which] = widths(self.points, which, self.inverse)
+
+
+def means(states: Sequence[PoolRegression], which: Array) -> Array:
+    """Means of the pool points ``which`` in each state (states, n); levels at rest answer from a
+    table, the others share one product.
+    """
+    found = np.empty((len(states), which.size))
+    tables = [state.table(which.size) for state in states]
+    moved = [i for i, table in enumerate(tables) if table is None]
+    if moved:
+        thetas = np.stack([states[i].theta for i in moved])
+        found[moved] = thetas @ states[0].points[which].T
+    for i, table in enumerate(tables):
+        if table is not None:
+            table.take(which, out=found[i])
+    return found
 
 
 def widths(points: Array, which: Array, inverse: Array) -> Array:
@@ -114,8 +148,15 @@ def widths(points: Array, which: Array, inverse: Array) -> Array:
     return found
 
 
-def growth(state: PoolRegression, A: Array, last: float | None = None) -> float:
-    r"""A number with :math:`A\preceq\rho U`: guessed by power iteration, proved by Cholesky."""
+def growth(state: PoolRegression, A: Array, few: Array | None, last: float | None = None) -> float:
+    r"""A number with :math:`A\preceq\rho U`: guessed by power iteration, proved by Cholesky.
+
+    Of ``few`` rows X with :math:`A=X^\top X` it is the largest eigenvalue of
+    :math:`XU^{-1}X^\top`.
+    """
+    if few is not None:
+        largest = np.linalg.eigvalsh(few @ state.inverse @ few.T)[-1]
+        return float(largest) * (1.0 + 1e-9) + 1e-12
     if last is None:
         v, size = np.ones(len(A)), 0.0
         for _ in range(8):

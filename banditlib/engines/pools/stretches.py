@@ -33,7 +33,12 @@ import numpy as np
 from banditlib.engines.pools.game import Game
 from banditlib.engines.pools.guessed_update import GuessedUpdate
 from banditlib.engines.pools.moments import LAST, counted_before, series
-from banditlib.engines.pools.pool_regression import PoolRegression, growth, widths
+from banditlib.engines.pools.pool_regression import (
+    PoolRegression,
+    growth,
+    means,
+    widths,
+)
 from banditlib.intervals import Certificate, Enclosure
 from banditlib.inverses import spd_inverse
 
@@ -43,6 +48,8 @@ EXACT = 1e-12
 """An enclosure narrower than this is a value."""
 STALE = 1e-3
 """Widths after a stretch that another guess may have shrunk by more are measured again."""
+FEW = 128
+"""Rounds learnt in a stretch up to which a product of their own is cheaper than one of (d, d)."""
 SHRINKING = 0.7
 """Power of the number of learnt rounds with which squared widths are guessed to fall."""
 MOMENTS = {False: (1, 4, 16, LAST), True: (2, 6, 16, LAST)}
@@ -69,7 +76,7 @@ class Stretch:
             state.absorb()
         self.here, place = distinct(shown.ravel(), len(self.points))
         self.local = place.reshape(shown.shape)  # (M, b)
-        self.mean = np.stack([state.means(self.here) for state in states])  # (S, points here)
+        self.mean = means(states, self.here)  # (S, points here)
         self.updates: list[GuessedUpdate | None] = [None] * len(states)
         self.cost = dict.fromkeys(("pass", "certified", "doubtful", "refined", "measured"), 0)
         self.cost["exact"] = self.cost["ended"] = 0
@@ -105,7 +112,8 @@ class Stretch:
             update = self.updates[i]
             if whole and update is not None:
                 gain = update.g[-1] + update.A @ state.theta  # residuals, and what was expected
-                state.grow(update.A, gain, update.rho, at.size, update.end)
+                few = self._weighted(update) if at.size <= FEW else None
+                state.grow(update.A, gain, update.rho, at.size, few, update.end)
                 state.narrow[self.here] = np.maximum(state.narrow[self.here], update.least)
                 state.wide[self.here[update.exact]] = update.least[update.exact]
             else:
@@ -115,7 +123,8 @@ class Stretch:
                 gain = np.bincount(slot, self.game.rewards(self.start + at, point)) @ rows
                 rows = rows * np.sqrt(np.bincount(slot))[:, None]
                 A = rows.T @ rows
-                state.grow(A, gain, growth(state, A), at.size)
+                few = rows if at.size <= FEW else None
+                state.grow(A, gain, growth(state, A, few), at.size, few)
 
     # -- guess -------------------------------------------------------------------------------
 
@@ -169,8 +178,7 @@ class Stretch:
         residual[at] = self.game.rewards(self.start + at, self.here[played[at]]) - expected
         if last is None:
             update = GuessedUpdate(played, residual, (self.dim, self.M, self.here.size))
-            at, slot, rows = self._rows(update)
-            weighted = rows * np.sqrt(np.bincount(slot))[:, None]
+            weighted = self._weighted(update)
             update.A = weighted.T @ weighted
             update.sums = self._sums(update, at, played[at], residual[at])
         else:
@@ -178,7 +186,8 @@ class Stretch:
             other = np.flatnonzero(played != last.played)
             self._widen(state, update, last, other)
             self._amend(update, last, other)
-        update.rho = growth(state, update.A, None if last is None else last.rho)
+        few = self._weighted(update) if at.size <= FEW else None
+        update.rho = growth(state, update.A, few, None if last is None else last.rho)
         self._bound(state, update)
         return update
 
@@ -189,6 +198,11 @@ class Stretch:
             which, slot = distinct(update.played[at], len(self.here))
             update.rows = (at, slot, self.points[self.here[which]])
         return update.rows
+
+    def _weighted(self, update: GuessedUpdate) -> Array:
+        """Distinct points that are learnt, times the root of how often: X with XᵀX = A."""
+        _, slot, rows = self._rows(update)
+        return rows * np.sqrt(np.bincount(slot))[:, None]
 
     def _sums(self, update: GuessedUpdate, at: Array, played: Array, weight: Array) -> Array:
         """Sums by group (groups, d) of points ``played`` at positions ``at`` with weights."""
@@ -390,10 +404,10 @@ class Stretch:
             which, arm = np.nonzero(arms[:, some].T)
             r, cell = todo[some][which], (i, arm, some[which])
             point = self.local[arm, r]
-            C = counted_before(at, slot, None, len(known), todo[some])[:, which]
+            C = counted_before(at, slot, None, len(known), todo[some])[which]
             E = None
             if means:
-                E = counted_before(at, slot, update.residual, len(known), todo[some])[:, which]
+                E = counted_before(at, slot, update.residual, len(known), todo[some])[which]
             x = self.points[self.here[point]]
             found = series(self.states[i].inverse, update.rho, moments, known, C, E, x)
             self.work += found.products * len(x) * self.dim * 4e-8
