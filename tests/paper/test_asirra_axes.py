@@ -9,6 +9,7 @@ import banditlib as bl
 from banditlib.paper.experiments import rendered, stored
 from banditlib.paper.experiments.asirra import axes as asirra_axes
 from banditlib.paper.experiments.asirra import cells as asirra_cells
+from banditlib.paper.experiments.asirra import single as in_single
 from banditlib.paper.experiments.asirra.policies import GrowingOFUL, delayed, single
 from banditlib.paper.store import Cell
 
@@ -58,9 +59,24 @@ def test_late_lessons_cost_mistakes_and_leave_the_contexts_alone(small):
     assert delayed(small, 300, 0.3, 1.0, 450, 0, 0).shape == (450,)
 
 
-def test_single_precision_agrees_with_double_while_nothing_is_close(small):
+@pytest.mark.parametrize("play", [single, in_single.in_order])
+def test_single_precision_agrees_with_double_while_nothing_is_close(small, play):
     double = mistakes(small, bl.OFUL(0.3, 1.0).start(small.dim), 300)
-    assert abs(single(small, 0.3, 1.0, 300, 0, 0).sum() - double.sum()) <= 5
+    assert abs(play(small, 0.3, 1.0, 300, 0, 0).sum() - double.sum()) <= 5
+
+
+@pytest.mark.parametrize("d", [1, 5, 64, 300])
+def test_sums_in_single_precision_are_taken_in_one_order(d):
+    """Term after term, bit for bit: no processor and no library has a say in it."""
+    rng = np.random.default_rng(d)
+    x, A = (rng.standard_normal((n, d)).astype(np.float32) for n in (2, d))
+    by_row, by_term = np.zeros((2, d), np.float32), np.zeros(2, np.float32)
+    for j in range(d):
+        by_row += x[:, j, None] * A[j]
+        by_term += x[:, j] * A[0, j]
+    terms = np.empty((2, d, d), np.float32)
+    assert in_single.product(x, A, terms).tobytes() == by_row.tobytes()
+    assert in_single.dots(x, A[0]).tobytes() == by_term.tobytes()
 
 
 def test_a_hypothesis_says_how_it_is_played_in_a_panel():
@@ -103,13 +119,14 @@ def test_the_table_says_so_where_digits_stand_in():
 
 
 def test_the_table_has_a_line_for_every_hypothesis():
-    lines = rendered("asirra-axes")[".csv"].decode().splitlines()
-    assert [line.split(",")[0].strip('"') for line in lines[1:3]] == ["radius 0.1", "radius 1"]
-    assert len(lines) == 1 + len(asirra_axes.HYPOTHESES)
+    lines = rendered("asirra-axes")[".csv"].decode().splitlines()[1:]
+    assert [line.split(",")[0].strip('"') for line in lines[:2]] == ["radius 0.1", "radius 1"]
+    lines += rendered("asirra-single")[".csv"].decode().splitlines()[1:]
+    assert len(lines) == len(asirra_axes.HYPOTHESES)
 
 
 def test_the_screen_is_whole_and_all_that_fits_in_it_was_run_eight_times():
-    found = [*stored("asirra-axes"), *stored("asirra-weak")]
+    found = [*stored("asirra-axes"), *stored("asirra-single"), *stored("asirra-weak")]
     screen, whole = asirra_axes.outcomes(found, trials=[0]), asirra_axes.outcomes(found)
     every = {(h.name, z) for h in asirra_axes.HYPOTHESES for z in asirra_axes.PANELS}
     assert set(screen) == every

@@ -18,7 +18,7 @@ AROUND = {
     "paper/store.py", "paper/experiments/base.py", "paper/experiments/__init__.py", "progress.py",
     "policies/by_name.py", "paper/provenance.py", "files.py", "npz.py", "__init__.py",
 }  # fmt: skip
-SLOW = ("guide", "phase-map", "synthetic", "asirra")
+SLOW = ("guide", "phase-map", "synthetic", "asirra", "asirra-single")
 
 
 def executed(family: base.Family) -> set[str]:

@@ -12,7 +12,9 @@ from banditlib.paper.experiments import families
 from banditlib.paper.experiments.base import stored
 from banditlib.paper.verify import recheck
 
-FAMILIES = ("synthetic", "asirra", "table-2", "phase-map", "separation", "guide")
+FAMILIES = (
+    "synthetic", "asirra", "asirra-single", "table-2", "phase-map", "separation", "guide",
+)  # fmt: skip
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 import functools
 
-from banditlib.paper.experiments.asirra import axes, cells, figure
+from banditlib.paper.experiments.asirra import axes, cells, figure, single
 
 _needy = functools.partial(cells.FAMILY.experiment, needs="Asirra features")
 _panel = functools.partial(_needy, render=figure.render)
@@ -16,4 +16,13 @@ EXPERIMENTS = [
         "asirra-weak", "Figures 1b and 2 on weaker features", cells.weak_cells, smoke=45, full=8300
     ),
     _needy("asirra-axes", AXES, axes.cells, axes.render, smoke=5, full=8000),
+    single.FAMILY.experiment(
+        "asirra-single",
+        "The same in single precision",
+        functools.partial(axes.cells, family=single.FAMILY.name),
+        axes.render,
+        needs="Asirra features",
+        smoke=5,
+        full=1000,
+    ),
 ]

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from banditlib import theory
 from banditlib.paper import verdict
-from banditlib.paper.experiments.asirra.cells import ROUNDS, RUNS, WEAK, cell, checkpoints
+from banditlib.paper.experiments.asirra import single
+from banditlib.paper.experiments.asirra.cells import FAMILY, ROUNDS, RUNS, WEAK, cell, checkpoints
 from banditlib.paper.experiments.asirra.figure import AXES
 from banditlib.paper.experiments.base import Rendered
 from banditlib.paper.render import csv_text, markdown
@@ -52,11 +53,13 @@ class Hypothesis:
     sigma: float = 0.0
     axis: int = 0
     filtered: bool = True
+    family: str = FAMILY.name
 
     def cells(self, zeta: float, trials: Sequence[int], rounds: int, data: str) -> list[Config]:
         keep = zeta if self.filtered else EVERYTHING
+        rest = (rounds, data, self.rule, self.sigma)
         return [
-            cell(keep, _filled(policy, zeta), trial, rounds, data, self.rule, self.sigma)
+            {**cell(keep, _filled(policy, zeta), trial, *rest), "family": self.family}
             for trial in trials
             for policy in self.policies
         ]
@@ -106,7 +109,11 @@ SECOND = (
     Hypothesis("radius 14, channels reversed", _pair(14.0), data="tiny-bgr"),
     Hypothesis("no filter, radius 1", _pair(1.0), filtered=False),
     Hypothesis("no filter, radius 22.6", _pair(22.6), filtered=False),
-    Hypothesis("single precision", ({"name": "SingleOFUL", "beta": 0.1, "lam": 1.0},)),
+    Hypothesis(
+        "single precision",
+        ({"name": "SingleOFUL", "beta": 0.1, "lam": 1.0},),
+        family=single.FAMILY.name,
+    ),
     Hypothesis(
         "learns every 1,000 rounds",
         ({"name": "DelayedOFUL", "every": 1000, "beta": 0.1, "lam": 1.0},),
@@ -134,20 +141,22 @@ EIGHT_TIMES = (
 )
 
 
-def cells(scale: str) -> list[Config]:
-    """The screen, then the further runs."""
+def cells(scale: str, family: str = FAMILY.name) -> list[Config]:
+    """The screen, then the further runs, as far as they are cells of a family."""
+    ours = [h for h in HYPOTHESES if h.family == family]
     if scale == "smoke":
-        some = [h for h in HYPOTHESES if h.name in ("radius 0.1", "radius 14")]
+        some = [h for h in ours if h.name in ("radius 0.1", "radius 14", "single precision")]
         return [c for h in some for c in h.cells(0.5, [0], 3000, "digits")]
-    found = [c for h in HYPOTHESES for z in PANELS for c in h.cells(z, [0], ROUNDS, h.data)]
+    found = [c for h in ours for z in PANELS for c in h.cells(z, [0], ROUNDS, h.data)]
     more = [
         c
-        for h in HYPOTHESES
+        for h in ours
         for z in PANELS
         if (h.name, z) in EIGHT_TIMES
         for c in h.cells(z, range(1, RUNS), ROUNDS, h.data)
     ]
-    return list({key(c): c for c in found + more + confirming()}.values())
+    more += confirming() if family == FAMILY.name else []
+    return list({key(c): c for c in found + more}.values())
 
 
 def confirming() -> list[Config]:
@@ -237,7 +246,8 @@ def render(found: Sequence[Cell], scale: str) -> Rendered:
         rows = [
             [h.name, *(_told(done.get((h.name, z))) for z in PANELS)]
             for h in HYPOTHESES
-        ]  # fmt: skip
+            if any((h.name, z) in done for z in PANELS)
+        ]
     return {".csv": csv_text(head, rows).encode(), ".md": markdown(head, rows).encode()}
 
 
