@@ -23,6 +23,6 @@ EXPERIMENTS = [
         axes.render,
         needs="Asirra features",
         smoke=5,
-        full=1000,
+        full=1500,
     ),
 ]
