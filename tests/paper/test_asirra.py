@@ -11,6 +11,7 @@ import pytest
 
 from banditlib.paper import features
 from banditlib.paper.experiments import stored, table_2
+from banditlib.paper.experiments.asirra import between
 from banditlib.paper.experiments.asirra import cells as asirra_cells
 from banditlib.paper.experiments.asirra import figure as asirra_figure
 from banditlib.paper.features import FeaturesError
@@ -274,3 +275,37 @@ def test_the_papers_sentences_on_made_up_runs():
     reverse = words(lambda zeta, row: 0 if zeta == 0.5 else total(zeta, row) // 2)
     assert reverse["constant"] == reverse["half"] == {"not reproduced"}
     assert reverse["sup"] == {"reproduced", "not reproduced"}  # higher, but not constant
+
+
+# --- between the panels ---------------------------------------------------------------------------
+
+
+def test_every_run_between_the_panels_is_stored():
+    found = stored("asirra-between")
+    assert {key(c.config) for c in found} == {key(c) for c in between.cells("full")}
+    counted = between.mistakes(found)
+    assert {runs.shape for runs in counted.values()} == {(between.RUNS, 2)}
+    assert len(counted) == len(between.INPUTS) * len(between.LEVELS) * len(between.GAMMAS)
+    assert all((runs[:, 1] <= runs[:, 0]).all() for runs in counted.values())
+
+
+def test_mistakes_leave_out_other_curves_points_and_levels():
+    made = list(made_up(lambda zeta, row: 100, lambda zeta, row: 0 if zeta < 0.5 else 40))
+    assert between.mistakes(made) == {}
+    counted = between.mistakes(made, (0.1, 0.5))
+    assert set(counted) == {
+        ("standard", z, row) for z in (0.1, 0.5) for row in ("Γ = 0", "Γ = 0.05", "Γ = 0.1")
+    }
+    assert counted["standard", 0.5, "Γ = 0"].tolist() == [[100, 40], [101, 40]] * 2
+    assert between.is_constant(counted["standard", 0.1, "Γ = 0"])
+    assert not between.is_constant(counted["standard", 0.5, "Γ = 0"])
+
+
+def test_runs_between_the_panels_on_digits_say_so(monkeypatch):
+    marked = []
+    monkeypatch.setattr(between, "mark_stand_in", lambda fig, note: marked.append(note))
+    small = between.cells("smoke")
+    arrays = [{"wrong": np.array([np.arange(len(c["checkpoints"]))])} for c in small]
+    files = between.render([Cell(c, a, {}) for c, a in zip(small, arrays, strict=True)], "smoke")
+    assert marked == [features.STAND_IN]
+    assert all("digits" in files[name].decode() for name in (".md", ".csv"))

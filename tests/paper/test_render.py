@@ -66,6 +66,7 @@ NAMES = [
     "figure-1b",
     "figure-4",
     "asirra-weak",
+    "asirra-between",
     "table-2",
     "phase-map",
     "separation",

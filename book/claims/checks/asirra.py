@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
+from banditlib.paper import verdict
 from banditlib.paper.experiments import stored
+from banditlib.paper.experiments.asirra import between as asirra_between
 from banditlib.paper.experiments.asirra import figure as asirra_figure
 from book.claims.formula import ATTAINED, Found, formula
 
@@ -146,8 +149,45 @@ def scale(Delta: float, d: int) -> float:
     return Delta / math.sqrt(d)
 
 
+@functools.cache
+def _late() -> tuple[tuple[float, ...], dict[Any, Any]]:
+    """Levels of ζ, and OFUL's and DS-OFUL's mistakes at each, all and of the second half."""
+    names = ("figure-1b", "figure-4", "asirra-weak", "asirra-between")
+    levels = (0.01, 0.05, 0.1, *asirra_between.LEVELS, 0.5)
+    cells = [cell for name in names for cell in stored(name)]
+    return levels, asirra_between.mistakes(cells, levels)
+
+
+@formula()
+def more(later: float, earlier: float) -> bool:
+    """The interval of one lies above that of the other."""
+    return later > earlier
+
+
 def threshold(size: str = "ci") -> Found:
-    """0.05 and 0.1 are above Δ/√d too and go well; 2ζ reaches Δ = 1 where the runs fail, at 0.5."""
+    """0.05 and 0.1 are above Δ/√d too and go well on standard features; where 2ζ is below Δ, runs
+    fail; late mistakes of OFUL and Γ = 0.05 rise with ζ, OFUL's no faster to 2ζ = Δ than before.
+    """
     assert abs(scale(1.0, 512) - 0.0442) < 1e-4 and scale(1.0, 512) < 0.05
     half(size)
+    levels, mistakes = _late()
+    words: dict[str, list[str]] = {"standard": [], "tiny": []}
+    for data, found in words.items():
+        for zeta in levels:
+            total, late = mistakes[data, zeta, "Γ = 0"].T
+            calm = verdict.constant(total, late).verdict
+            found.append("constant" if says(calm, "reproduced") else "grows")
+            assert says(verdict.growing(total, late).verdict, "reproduced") == (
+                found[-1] == "grows"
+            )
+        for row in ("Γ = 0", "Γ = 0.05"):
+            late_of = {z: mistakes[data, z, row][:, 1] for z in levels if z >= 0.1}
+            ends = [verdict.mean_interval(runs) for runs in late_of.values()]
+            for (_, high), (low, _) in itertools.pairwise(ends):
+                assert more(low, high) and not more(high, low)
+        step = {z: mistakes[data, z, "Γ = 0"][:, 1].mean() for z in (0.2, 0.3, 0.4, 0.5)}
+        assert more(step[0.3] / step[0.2], step[0.5] / step[0.4])
+    assert words["standard"] == ["constant"] * 3 + ["grows"] * 4
+    assert words["tiny"] == ["grows"] * 7
+    assert not more(1.0, 1.0)
     return ATTAINED

@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from banditlib.paper import features, plots, verdict
 from banditlib.paper.experiments.asirra.cells import PICK, ROUNDS, WEAK, cell
-from banditlib.paper.experiments.asirra.figure import curve_name, row_of
+from banditlib.paper.experiments.asirra.figure import STYLES, curve_name, row_of
 from banditlib.paper.experiments.base import Rendered
-from banditlib.paper.render import csv_text, markdown
+from banditlib.paper.render import csv_text, figure_files, mark_stand_in, markdown
 from banditlib.paper.store import Cell, Config, Packed
+
+Mistakes = dict[tuple[str, float, str], NDArray[np.float64]]
+"""By features, ζ and curve: for each run all mistakes, and those of the second half."""
 
 LEVELS = (0.2, 0.3, 0.4)
 GAMMAS = (0.0, 0.05, 0.1)
@@ -41,27 +46,65 @@ def _policies() -> Iterator[Config]:
         yield {"name": "DSOFUL", "Gamma": Gamma, "beta": PICK[0], "lam": PICK[1]}
 
 
-def mistakes(
-    found: Sequence[Cell | Packed], zetas: Sequence[float] = LEVELS
-) -> dict[tuple[str, float, str], NDArray[np.float64]]:
-    """Mistakes (runs, 2) by features, ζ and curve at PICK: all of them, and in the second half."""
+def mistakes(found: Sequence[Cell | Packed], zetas: Sequence[float] = LEVELS) -> Mistakes:
+    """Mistakes (runs, 2) of OFUL and DS-OFUL at PICK, runs in order."""
     out: dict[tuple[str, float, str], list[list[float]]] = {}
     for c in sorted(found, key=lambda c: c.config["trials"]):
-        policy = c.config["policy"]
-        if c.config["zeta"] not in zetas or (policy["beta"], policy["lam"]) != PICK:
+        policy, zeta = c.config["policy"], c.config["zeta"]
+        if policy["name"] != "DSOFUL" or (policy["beta"], policy["lam"]) != PICK:
             continue
-        half = c.config["checkpoints"].index(c.config["rounds"] // 2)
-        wrong = c.arrays["wrong"][0].astype(float)
-        where = (c.config["data"], c.config["zeta"], row_of(policy))
-        out.setdefault(where, []).append([wrong[-1], wrong[-1] - wrong[half]])
-    return {where: np.array(runs) for where, runs in out.items()}
+        if zeta in zetas and policy["Gamma"] in GAMMAS:
+            half = c.config["checkpoints"].index(c.config["rounds"] // 2)
+            wrong = c.arrays["wrong"][0].astype(float)
+            where = (c.config["data"], zeta, row_of(policy))
+            out.setdefault(where, []).append([wrong[-1], wrong[-1] - wrong[half]])
+    return {where: np.array(out[where]) for where in sorted(out)}
+
+
+def is_constant(runs: NDArray[np.float64]) -> bool:
+    """Whether regret is constant, by the rule for curves."""
+    return verdict.constant(runs[:, 0], runs[:, 1]).verdict == "reproduced"
+
+
+def draw(found: Mistakes) -> Figure:
+    """Mistakes of the second half over ζ, a panel for each kind of features.
+
+    Hollow points are constant regret, full ones are not.
+    """
+    kinds = list(dict.fromkeys(data for data, _, _ in found))
+    fig, axes = plots.panels(
+        len(kinds),
+        size=(7.4, 3.6) if len(kinds) > 1 else (5.0, 3.6),
+        sharey=True,
+        xlabel="ζ",
+        ylabel="mistakes in the second half",
+    )
+    for ax, data in zip(np.atleast_1d(axes), kinds, strict=True):
+        for row in dict.fromkeys(row for _, _, row in found):
+            here = {z: runs for (d, z, r), runs in found.items() if (d, r) == (data, row)}
+            late = [runs[:, 1].mean() for runs in here.values()]
+            role, style = STYLES[row]
+            plots.line(ax, list(here), late, role, curve_name(row), style)
+            for zeta, runs in here.items():
+                inside = "none" if is_constant(runs) else None
+                plots.line(ax, zeta, runs[:, 1].mean(), role, style="o", ms=5, mfc=inside)
+        ax.set_yscale("symlog", linthresh=1)
+        ax.set(title=f"{data} features", ylim=(-0.3, 2e4))
+    plots.one_legend(fig)
+    return fig
 
 
 def render(found: Sequence[Cell | Packed], scale: str) -> Rendered:
-    """Mean mistakes, and those of the second half, a row for each curve."""
-    head = ["features", "ζ", "curve", "mistakes", "in the second half", "runs"]
+    """Mean mistakes, and those of the second half, a row for each curve; and the figure."""
+    by_curve = mistakes(found)
+    head = ["features", "ζ", "curve", "mistakes", "in the second half", "constant", "runs"]
     rows = [
-        [data, zeta, curve_name(row), *np.round(runs.mean(axis=0), 3).tolist(), len(runs)]
-        for (data, zeta, row), runs in mistakes(found).items()
+        [data, zeta, curve_name(row), *np.round(runs.mean(axis=0), 3).tolist()]
+        + ["yes" if is_constant(runs) else "no", len(runs)]
+        for (data, zeta, row), runs in by_curve.items()
     ]
-    return {".csv": csv_text(head, rows).encode(), ".md": markdown(head, rows).encode()}
+    fig = draw(by_curve)
+    if any(c.config["data"] == "digits" for c in found):
+        mark_stand_in(fig, features.STAND_IN)
+    tables = {".csv": csv_text(head, rows).encode(), ".md": markdown(head, rows).encode()}
+    return {**tables, **figure_files(fig)}
