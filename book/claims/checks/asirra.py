@@ -149,15 +149,6 @@ def scale(Delta: float, d: int) -> float:
     return Delta / math.sqrt(d)
 
 
-@functools.cache
-def _late() -> tuple[tuple[float, ...], dict[Any, Any]]:
-    """Levels of ζ, and OFUL's and DS-OFUL's mistakes at each, all and of the second half."""
-    names = ("figure-1b", "figure-4", "asirra-weak", "asirra-between")
-    levels = (0.01, 0.05, 0.1, *asirra_between.LEVELS, 0.5)
-    cells = [cell for name in names for cell in stored(name)]
-    return levels, asirra_between.mistakes(cells, levels)
-
-
 @formula()
 def more(later: float, earlier: float) -> bool:
     """The interval of one lies above that of the other."""
@@ -170,7 +161,8 @@ def threshold(size: str = "ci") -> Found:
     """
     assert abs(scale(1.0, 512) - 0.0442) < 1e-4 and scale(1.0, 512) < 0.05
     half(size)
-    levels, mistakes = _late()
+    levels = asirra_between.ZETAS
+    mistakes = asirra_between.mistakes(stored("asirra-between"))
     words: dict[str, list[str]] = {"standard": [], "tiny": []}
     for data, found in words.items():
         for zeta in levels:

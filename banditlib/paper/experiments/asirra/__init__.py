@@ -8,7 +8,7 @@ _needy = functools.partial(cells.FAMILY.experiment, needs="Asirra features")
 _panel = functools.partial(_needy, render=figure.render)
 FIGURE_1B = functools.partial(cells.panel_cells, "figure-1b")
 FIGURE_2 = functools.partial(cells.panel_cells, "figure-4")
-BETWEEN = "Between the panels: ζ = 0.2, 0.3, 0.4"
+BETWEEN = "Between the panels: mistakes over ζ"
 AXES = "What reaches the axes of Figures 1b and 2"
 EXPERIMENTS = [
     _panel("figure-1b", "Figure 1b: Asirra, ζ = 0.01", FIGURE_1B, smoke=15, full=1600),
@@ -16,7 +16,7 @@ EXPERIMENTS = [
     _panel(
         "asirra-weak", "Figures 1b and 2 on weaker features", cells.weak_cells, smoke=45, full=8300
     ),
-    _needy("asirra-between", BETWEEN, between.cells, between.render, smoke=5, full=600),
+    _needy("asirra-between", BETWEEN, between.cells, between.render, smoke=5, full=1800),
     _needy("asirra-axes", AXES, axes.cells, axes.render, smoke=5, full=8000),
     single.FAMILY.experiment(
         "asirra-single",

@@ -1,8 +1,8 @@
 """Levels of ζ between the panels: does regret set in at a threshold, or little by little?
 
-The paper draws ζ = 0.01, 0.05, 0.1 and 0.5, and explains why it fails at 0.5 by a threshold. These
-runs fill the hole between 0.1 and 0.5, at the grid point PICK, on both kinds of features, four
-times each.
+The paper draws ζ = 0.01, 0.05, 0.1 and 0.5, and explains why it fails at 0.5 by a threshold. Runs
+at LEVELS fill the hole between 0.1 and 0.5, four of each curve, at the grid point PICK, on both
+kinds of features. Beside them stand the runs of the panels at that point.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from banditlib.paper import features, plots, verdict
-from banditlib.paper.experiments.asirra.cells import PICK, ROUNDS, WEAK, cell
+from banditlib.paper.experiments.asirra.cells import PANELS, PICK, ROUNDS, WEAK, cell
+from banditlib.paper.experiments.asirra.cells import RUNS as PANEL_RUNS
 from banditlib.paper.experiments.asirra.figure import STYLES, curve_name, row_of
 from banditlib.paper.experiments.base import Rendered
 from banditlib.paper.render import csv_text, figure_files, mark_stand_in, markdown
@@ -24,40 +25,40 @@ Mistakes = dict[tuple[str, float, str], NDArray[np.float64]]
 """By features, ζ and curve: for each run all mistakes, and those of the second half."""
 
 LEVELS = (0.2, 0.3, 0.4)
-GAMMAS = (0.0, 0.05, 0.1)
 RUNS = 4
+DRAWN = {zeta: gammas for panels in PANELS.values() for zeta, gammas in panels.items()}
+ZETAS = sorted([*LEVELS, *DRAWN])
+GAMMAS = (0.0, 0.05, 0.1)
 INPUTS = (("standard", "two-sided"), WEAK)
 
 
 def cells(scale: str) -> list[Config]:
-    """OFUL and DS-OFUL at PICK, first one run of every curve."""
+    """OFUL and DS-OFUL at PICK, first one run of every curve; at the smoke scale at LEVELS only."""
     small = scale == "smoke"
     return [
         cell(zeta, policy, trial, 3000 if small else ROUNDS, "digits" if small else data, rule)
-        for trial in range(2 if small else RUNS)
+        for trial in range(2 if small else PANEL_RUNS)
         for data, rule in (INPUTS[:1] if small else INPUTS)
-        for zeta in LEVELS
-        for policy in _policies()
+        for zeta in (LEVELS if small else ZETAS)
+        if zeta in DRAWN or trial < RUNS
+        for policy in _policies(zeta)
     ]
 
 
-def _policies() -> Iterator[Config]:
+def _policies(zeta: float) -> Iterator[Config]:
     for Gamma in GAMMAS:
-        yield {"name": "DSOFUL", "Gamma": Gamma, "beta": PICK[0], "lam": PICK[1]}
+        if Gamma in DRAWN.get(zeta, GAMMAS):
+            yield {"name": "DSOFUL", "Gamma": Gamma, "beta": PICK[0], "lam": PICK[1]}
 
 
-def mistakes(found: Sequence[Cell | Packed], zetas: Sequence[float] = LEVELS) -> Mistakes:
-    """Mistakes (runs, 2) of OFUL and DS-OFUL at PICK, runs in order."""
+def mistakes(found: Sequence[Cell | Packed]) -> Mistakes:
+    """Mistakes (runs, 2) of every curve, runs in order."""
     out: dict[tuple[str, float, str], list[list[float]]] = {}
     for c in sorted(found, key=lambda c: c.config["trials"]):
-        policy, zeta = c.config["policy"], c.config["zeta"]
-        if policy["name"] != "DSOFUL" or (policy["beta"], policy["lam"]) != PICK:
-            continue
-        if zeta in zetas and policy["Gamma"] in GAMMAS:
-            half = c.config["checkpoints"].index(c.config["rounds"] // 2)
-            wrong = c.arrays["wrong"][0].astype(float)
-            where = (c.config["data"], zeta, row_of(policy))
-            out.setdefault(where, []).append([wrong[-1], wrong[-1] - wrong[half]])
+        half = c.config["checkpoints"].index(c.config["rounds"] // 2)
+        wrong = c.arrays["wrong"][0].astype(float)
+        where = (c.config["data"], c.config["zeta"], row_of(c.config["policy"]))
+        out.setdefault(where, []).append([wrong[-1], wrong[-1] - wrong[half]])
     return {where: np.array(out[where]) for where in sorted(out)}
 
 
