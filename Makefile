@@ -95,7 +95,7 @@ mutants: .venv/.test
 
 figures: .venv/.book
 	$(BIN)/banditlib reproduce --scale smoke
-	@echo "They are in out/. At full size: banditlib reproduce NAME --scale full (banditlib list names them)."
+	@echo "They are in out/. At full size: $(BIN)/banditlib reproduce NAME --scale full ($(BIN)/banditlib list names them)."
 
 bench: .venv/.book
 	$(BIN)/banditlib bench

@@ -32,9 +32,10 @@ def _statements() -> str:
     n = claims.counts(rows)
     return (
         f"**The theorems stand, with repairs.** Of the paper's {n['all']} checkable statements "
-        f"{n['holds']} hold as printed and {n['holds with repair']}, the three theorems among "
-        f"them, with a repair that is proved or run; {n['false as stated']} are false as stated, "
-        f"each with a counterexample that runs; {n['not testable here']} cannot be tested here."
+        f"{n['holds']} hold, slips of the pen aside, and {n['holds with repair']}, the three "
+        "theorems among them, with a repair that is proved or run; "
+        f"{n['false as stated']} are false as stated, each with a counterexample that runs; "
+        f"{n['not testable here']} cannot be tested here."
     )
 
 
@@ -65,7 +66,8 @@ def _experiments() -> str:
     return (
         f"**The experiments come back in shape more than in size.** {words['reproduced']} of the "
         f"{sum(words.values())} mean regrets in the paper's Table 1 are reproduced, "
-        f"{words['reproduced in kind']} in kind, {words['not reproduced']} not. "
+        f"{words['reproduced in kind']} in kind (on the same side of OFUL, of another size), "
+        f"{words['not reproduced']} not. "
         f"Skipping saves {gains[0]:.0f}% of OFUL's regret there, and {gains[1]:.0f}% if the model "
         "is made exact: what the table shows is not the effect of a wrong model."
     )

@@ -1,8 +1,9 @@
 """The architecture page: every module with its one job, and the paths through them as a picture.
 
 ``{modules} banditlib`` lists the modules below a folder, each with the first sentence of its
-docstring. ``{module-paths}`` draws what a call of `simulate`, a run of ``reproduce`` and a build of
-the book pass through. A room that is not in the tree is an error.
+docstring; ``:but: banditlib/paper`` leaves out those below another. ``{module-paths}`` draws what a
+call of `simulate`, a run of ``reproduce`` and a build of the book pass through. A room that is not
+in the tree is an error.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import ast
 import html
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -125,10 +127,14 @@ class Modules(SphinxDirective):
     """``{modules} banditlib``: every module below a folder, and its one job."""
 
     required_arguments = 1
+    option_spec: ClassVar = {"but": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
         items = nodes.definition_list(classes=["module-list"])
+        left_out = modules(self.options["but"]) if "but" in self.options else []
         for name, job in modules(self.arguments[0]):
+            if (name, job) in left_out:
+                continue
             term = nodes.term("", "", nodes.literal("", name))
             told, _ = self.state.inline_text(job, self.lineno)
             paragraph = nodes.paragraph("", "", *told)
