@@ -70,7 +70,7 @@ def is_constant(runs: NDArray[np.float64]) -> bool:
 def draw(found: Mistakes) -> Figure:
     """Mistakes of the second half over ζ, a panel for each kind of features.
 
-    Hollow points are constant regret, full ones are not.
+    Hollow points are constant regret, full ones are not shown to be.
     """
     kinds = list(dict.fromkeys(data for data, _, _ in found))
     fig, axes = plots.panels(
