@@ -126,7 +126,7 @@ def long_runs(cells: Sequence[Cell | Packed]) -> dict[str, Long]:
     chosen = [c for c in cells if synthetic.reading_of(c.config) == "long"]
     marks, found = figure_1a.curves(chosen, "long")
     locks: dict[str, list[NDArray[Any]]] = {}
-    for cell in chosen:
+    for cell in sorted(chosen, key=lambda c: c.config["instances"] + c.config["trials"]):
         kept = synthetic.thinned(cell)["locked"].ravel().astype(bool)
         locks.setdefault(table_1.row_of(cell.config["policy"]), []).append(kept)
     out = {}
