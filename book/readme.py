@@ -44,10 +44,10 @@ def _skipping() -> str:
     config = stored("separation")[0].config
     tests = config["marks"][-1]
     return (
-        "**Skipping data has its place.** Where a direction is only ever shown by short vectors, "
+        "**Skipping data has its place.** Where short vectors teach a direction, "
         f"OFUL is wrong in {oful.mean():,.0f} of {tests:,} choices and DS-OFUL in {ds.mean():.0f} "
-        f"(means of {len(ds)} runs, in the picture), although the model is wrong by no more than "
-        f"{100 * figure.RATIO / config['d'] ** 0.5:.0f}% of the gap."
+        f"(means of {len(ds)} runs, in the picture), although the model is wrong by "
+        f"{100 * figure.RATIO / config['d'] ** 0.5:.1f}% of the gap at the most."
     )
 
 
