@@ -146,3 +146,34 @@ def aux_scaled(size: str = "ci") -> Found:
             reached.add(max(map(abs, errors)) == scaled_error(eps))
     assert any(reached), "attained for some ε"
     return ATTAINED
+
+
+@formula("upper")
+def single_error(eps: Fraction) -> Fraction:
+    """Misspecification of a single around θ/(1+ε), in units of Δ."""
+    return eps / (1 + eps)
+
+
+@formula("lower")
+def missed(K: int, n: int) -> Fraction:
+    """Average regret over the singles after K rounds, in units of Δ."""
+    return K * (1 - Fraction(K + 1, 2 * n))
+
+
+def aux_singles(size: str = "ci") -> Found:
+    """In fractions: the errors at the extreme inner products; and every course that an algorithm
+    can take until an arm pays, of which one that tries a new arm in each round attains the bound.
+    """
+    for i in range(1, 11):
+        eps = Fraction(i, 10)
+        errors = [abs(e) / (1 + eps) for e in (-eps, Fraction(0), eps)]
+        errors.append(1 - 1 / (1 + eps))  # the arm that pays
+        assert max(errors) == single_error(eps) <= Fraction(1, 2)
+    for n in range(1, 6):
+        for K in range(1, n + 1):
+            least = min(
+                Fraction(sum(course.index(i) if i in course else K for i in range(n)), n)
+                for course in product(range(n), repeat=K)
+            )
+            assert least == missed(K, n), (K, n)
+    return ATTAINED
