@@ -34,9 +34,13 @@ SHORT = 12
 
 @dataclass
 class Outcome:
-    """What became of the cells: re-run and identical, re-run and different, not re-run and why."""
+    """What became of the cells: re-run and identical, re-run and different, not re-run and why.
+
+    ``before`` counts those of the identical ones that an earlier run had re-run.
+    """
 
     identical: dict[str, float] = field(default_factory=dict)
+    before: int = 0
     different: dict[str, float] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
@@ -99,9 +103,11 @@ def _packs(chosen: Sequence[Experiment], folder: Path, told: list[str]) -> Itera
 def _conclude(packs: Sequence[Pack], outcome: Outcome, good: bool) -> int:
     stored = sum(len(pack.cells) for pack in packs)
     again = len(outcome.identical) + len(outcome.different)
+    earlier = f", {outcome.before:,} of them in earlier runs" if outcome.before else ""
     print(
-        f"Re-ran {again:,} of {stored:,} cells in {outcome.seconds:,.0f} s: "
-        f"{len(outcome.identical):,} identical, {len(outcome.different):,} different."
+        f"Re-ran {again:,} of {stored:,} cells{earlier}: "
+        f"{len(outcome.identical):,} identical, {len(outcome.different):,} different. "
+        f"This run took {outcome.seconds:,.0f} s."
     )
     for reason, count in outcome.left.items():
         print(f"Not re-run: {count:,} cells. {reason}")
@@ -188,6 +194,7 @@ def _rerun_all(packs: Sequence[Pack], folder: Path, options: argparse.Namespace)
         outcome.identical |= old
         new = [c for c, (k, _) in zip(pack.cells, pack.named, strict=True) if k not in old]
         due.append(Pack(pack.name, pack.family, new))
+    outcome.before = len(outcome.identical)
     if outcome.identical:
         print(f"{len(outcome.identical):,} cells came out identically before ({path}).")
     written = time.monotonic()

@@ -230,6 +230,7 @@ def test_all_is_resumed_and_recorded(
     assert verify(stored, "--all") == cli.OK
     said = capsys.readouterr().out
     assert "8 cells came out identically before" in said
+    assert "Re-ran 24 of 24 cells, 8 of them in earlier runs: 24 identical" in said
     record = json.loads((stored / "VERIFIED.json").read_text())
     assert record["identical"] == 24 and record["packs"]["fake/cells.npz"]["identical"] == 24
     assert record["packs"]["fake/cells.npz"]["source"] and record["commit"]
@@ -307,7 +308,7 @@ def test_random_draws_from_all_cells_alike(
     said = capsys.readouterr().out
     assert "Re-ran 20 of 24 cells" in said and "Not re-run: 4 cells" in said
     assert verify(stored, "--random", "100") == cli.OK
-    assert "Re-ran 24 of 24 cells" in capsys.readouterr().out
+    assert "Re-ran 24 of 24 cells:" in capsys.readouterr().out
 
 
 # --- the one door -------------------------------------------------------------------------------
