@@ -156,6 +156,7 @@ def draw(cells: Sequence[Cell | Packed], zetas: Sequence[float]) -> Figure:
         for group in together(chosen):
             _draw_together(ax, marks, chosen[group[0]], group)
         ax.set(title=f"ζ = {zeta:g}", ylim=(0.03, 6e5), xlim=(marks[0], marks[-1]))
+        ax.minorticks_off()
         for end, role, who in zip(AXES[zeta], ("oful", "sup"), PAPER_AXES, strict=True):
             name = f"end of the paper's axis for {who}" if len(zetas) == 1 else ""
             plots.level(ax, end, role, name, ":")
