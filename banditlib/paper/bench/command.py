@@ -62,7 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"({row.key}) {row.title}: not measured, {absent.name} is not installed")
                 continue
             more = {LEFT: left} if left else {}
-            write(options.out, {"machine": machine(), "rows": {row.key: result}, **more})
+            here = machine()
+            result["commit"] = here["commit"]
+            write(options.out, {"machine": here, "rows": {row.key: result}, **more})
             print(_line(row, result), flush=True)
     if not options.no_libraries:
         speeds = {"ours": ours(), "libraries": libraries(options.seconds / 4)}
