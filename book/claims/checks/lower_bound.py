@@ -1092,18 +1092,25 @@ def ucb_regret(gaps: np.ndarray, K: float) -> float:
 
 
 def rm_1(size: str = "ci") -> Found:
-    """UCB on Θ: its bound is within a constant of (|D|/Δ)log K, and a run stays below it."""
+    """Up to K = |D|/3 regret is between KΔ and 2KΔ, by counting; on Θ UCB's bound is within one
+    constant of (|D|/Δ)log K for every |D|, Δ and large K, and a run stays below it.
+    """
     import banditlib as bl
 
-    n, Delta = 20, 0.5
-    worst = {}
-    for K in (10**3, 10**6, 10**9):
-        found = []
-        for _, r in _rows(n, Fraction(1, 2)):
-            gaps = np.array([float(max(r) - x) for x in r])
-            found.append(ucb_regret(gaps[gaps > 0], K))
-        worst[K] = max(found) / ((n - 1) / (2 * Delta) * math.log(K))
-    assert 31.9 < worst[10**9] < 32.2 and worst[10**3] < 33  # 16·2(n−1) log K over (n−1) log K
+    for n, Delta in product((10, 20, 30), (Fraction(1, 2), Fraction(1, 4))):
+        for K in range(1, n // 3 + 1):
+            counted = Delta * sum((n - t) * (2 * (n - t) - 1) for t in range(1, K + 1)) / n**2
+            assert math.isclose(theory.lower_first_repaired(K, float(Delta), n), counted)
+            assert K * Delta <= counted <= 2 * K * Delta
+        worst = {}
+        for K in (10**3, 10**6, 10**9):
+            found = []
+            for _, r in _rows(n, Delta):
+                gaps = np.array([float(max(r) - x) for x in r])
+                found.append(ucb_regret(gaps[gaps > 0], K))
+            worst[K] = max(found) / ((n - 1) / (2 * Delta) * math.log(K))
+        # 16·2(n−1) log K over (n−1) log K
+        assert 31.9 < worst[10**9] < 32.2 and worst[10**3] < 33
     X = np.eye(4)
     problem = bl.problems.FixedArms(X, np.array([0.5, 0.0, 0.0, 0.0]))
     run = bl.simulate(problem, bl.UCB(2), 4000, 8, seed=1, progress=False)

@@ -211,7 +211,7 @@ def _replayed(X: list[np.ndarray], d: int) -> list[tuple[int, bool]]:
 
 @about("wide", "ends")
 def aux_level_status(size: str = "ci") -> Found:
-    """Levels and selections of a noisy run, rebuilt from the arms; two noises, one history of arms.
+    """Levels and selections of a noisy run, rebuilt from the history of arms alone.
 
     The package's SupLinUCB plays; the rebuilding never sees a reward.
     """

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from banditlib.paper import features, plots, verdict
 from banditlib.paper.experiments.asirra.cells import PANELS, PICK, ROUNDS, WEAK, cell
 from banditlib.paper.experiments.asirra.cells import RUNS as PANEL_RUNS
-from banditlib.paper.experiments.asirra.figure import STYLES, curve_name, row_of
+from banditlib.paper.experiments.asirra.figure import STYLES, curve_name, curves, stand_in
 from banditlib.paper.experiments.base import Rendered
 from banditlib.paper.render import csv_text, figure_files, mark_stand_in, markdown
 from banditlib.paper.store import Cell, Config, Packed
 
-Mistakes = dict[tuple[str, float, str], NDArray[np.float64]]
+Mistakes = dict[tuple[str, float, str], NDArray[np.int64]]
 """By features, ζ and curve: for each run all mistakes, and those of the second half."""
 
 LEVELS = (0.2, 0.3, 0.4)
@@ -53,16 +53,17 @@ def _policies(zeta: float) -> Iterator[Config]:
 
 def mistakes(found: Sequence[Cell | Packed]) -> Mistakes:
     """Mistakes (runs, 2) of every curve, runs in order."""
-    out: dict[tuple[str, float, str], list[list[float]]] = {}
-    for c in sorted(found, key=lambda c: c.config["trials"]):
-        half = c.config["checkpoints"].index(c.config["rounds"] // 2)
-        wrong = c.arrays["wrong"][0].astype(float)
-        where = (c.config["data"], c.config["zeta"], row_of(c.config["policy"]))
-        out.setdefault(where, []).append([wrong[-1], wrong[-1] - wrong[half]])
-    return {where: np.array(out[where]) for where in sorted(out)}
+    out: Mistakes = {}
+    for data, zeta in sorted({(c.config["data"], c.config["zeta"]) for c in found}):
+        here = [c for c in found if c.config["data"] == data]
+        half = here[0].config["checkpoints"].index(here[0].config["rounds"] // 2)
+        for row, grid in sorted(curves(here, zeta).items()):
+            total = grid[PICK][:, -1]
+            out[data, zeta, row] = np.stack([total, total - grid[PICK][:, half]], axis=1)
+    return out
 
 
-def is_constant(runs: NDArray[np.float64]) -> bool:
+def is_constant(runs: NDArray[np.int64]) -> bool:
     """Whether regret is constant, by the rule for curves."""
     return verdict.constant(runs[:, 0], runs[:, 1]).verdict == "reproduced"
 
@@ -105,7 +106,7 @@ def render(found: Sequence[Cell | Packed], scale: str) -> Rendered:
         for (data, zeta, row), runs in by_curve.items()
     ]
     fig = draw(by_curve)
-    if any(c.config["data"] == "digits" for c in found):
+    if stand_in(found):
         mark_stand_in(fig, features.STAND_IN)
     tables = {".csv": csv_text(head, rows).encode(), ".md": markdown(head, rows).encode()}
     return {**tables, **figure_files(fig)}

@@ -191,13 +191,13 @@ def _draw_together(
 def _numbers(cells: Sequence[Cell], zeta: float) -> list[tuple[str, NDArray[Any], NDArray[Any]]]:
     marks = next(np.array(c.config["checkpoints"]) for c in cells if c.config["zeta"] == zeta)
     found = sorted(curves(cells, zeta).items())
-    where = "digits, " if _stand_in(cells) else ""
+    where = "digits, " if stand_in(cells) else ""
     return [
         (f"{where}ζ = {zeta:g}, {curve_name(row)}", marks, best(grid)[1]) for row, grid in found
     ]
 
 
-def _stand_in(cells: Sequence[Cell]) -> bool:
+def stand_in(cells: Sequence[Cell | Packed]) -> bool:
     """Whether scikit-learn's digits stand in for the cats and dogs."""
     return any(c.config["data"] == "digits" for c in cells)
 
@@ -206,7 +206,7 @@ def render(cells: Sequence[Cell], scale: str) -> Rendered:
     """A figure as SVG and PNG, and the numbers behind its curves as CSV."""
     zetas = list(dict.fromkeys(c.config["zeta"] for c in cells))
     fig = draw(cells, zetas)
-    if _stand_in(cells):
+    if stand_in(cells):
         mark_stand_in(fig, features.STAND_IN)
     numbers = curves_csv(curve for zeta in zetas for curve in _numbers(cells, zeta))
     return {".csv": numbers, **figure_files(fig)}
