@@ -121,12 +121,14 @@ def test_the_table_says_so_where_digits_stand_in():
 def test_the_table_has_a_line_for_every_hypothesis():
     lines = rendered("asirra-axes")[".csv"].decode().splitlines()[1:]
     assert [line.split(",")[0].strip('"') for line in lines[:2]] == ["radius 0.1", "radius 1"]
-    lines += rendered("asirra-single")[".csv"].decode().splitlines()[1:]
+    for name in ("asirra-single", "asirra-lengths"):
+        lines += rendered(name)[".csv"].decode().splitlines()[1:]
     assert len(lines) == len(asirra_axes.HYPOTHESES)
 
 
 def test_the_screen_is_whole_and_all_that_fits_in_it_was_run_eight_times():
-    found = [*stored("asirra-axes"), *stored("asirra-single"), *stored("asirra-weak")]
+    names = ("asirra-axes", "asirra-single", "asirra-lengths", "asirra-weak")
+    found = [cell for name in names for cell in stored(name)]
     screen, whole = asirra_axes.outcomes(found, trials=[0]), asirra_axes.outcomes(found)
     every = {(h.name, z) for h in asirra_axes.HYPOTHESES for z in asirra_axes.PANELS}
     assert set(screen) == every

@@ -13,7 +13,8 @@ from banditlib.paper.experiments.base import stored
 from banditlib.paper.verify import recheck
 
 FAMILIES = (
-    "synthetic", "asirra", "asirra-single", "table-2", "phase-map", "separation", "guide",
+    "synthetic", "asirra", "asirra-single", "asirra-lengths", "table-2", "phase-map", "separation",
+    "guide",
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import functools
 
-from banditlib.paper.experiments.asirra import axes, between, cells, figure, single
+from banditlib.paper.experiments.asirra import axes, between, cells, figure, lengths, single
 
 _needy = functools.partial(cells.FAMILY.experiment, needs="Asirra features")
 _panel = functools.partial(_needy, render=figure.render)
@@ -18,13 +18,19 @@ EXPERIMENTS = [
     ),
     _needy("asirra-between", BETWEEN, between.cells, between.render, smoke=5, full=1800),
     _needy("asirra-axes", AXES, axes.cells, axes.render, smoke=5, full=8000),
-    single.FAMILY.experiment(
-        "asirra-single",
-        "The same in single precision",
-        functools.partial(axes.cells, family=single.FAMILY.name),
-        axes.render,
-        needs="Asirra features",
-        smoke=5,
-        full=1500,
+    *(
+        family.experiment(
+            family.name,
+            title,
+            functools.partial(axes.cells, family=family.name),
+            axes.render,
+            needs="Asirra features",
+            smoke=5,
+            full=seconds,
+        )
+        for family, title, seconds in (
+            (single.FAMILY, "The same in single precision", 1500),
+            (lengths.FAMILY, "The same with vectors that keep their lengths", 900),
+        )
     ),
 ]

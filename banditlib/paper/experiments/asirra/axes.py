@@ -15,6 +15,9 @@ free numbers for four panels. The other is that the figures show the *sum* over 
 runs and not the mean: then a regret is compared with an eighth of the axis, and by interpolation a
 radius of 6 should fit all four panels of OFUL. It is run eight times in all panels, and judged by
 the sum over the eight; `confirming` repeats OFUL on runs 8 to 15 and on other features.
+
+Those of `THIRD` came last of all, again before any run of theirs: vectors that keep their lengths
+(`lengths`), at the ends of the paper's grid and at the two radii that had fitted something.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from numpy.typing import NDArray
 
 from banditlib import theory
 from banditlib.paper import verdict
-from banditlib.paper.experiments.asirra import single
+from banditlib.paper.experiments.asirra import lengths, single
 from banditlib.paper.experiments.asirra.cells import FAMILY, ROUNDS, RUNS, WEAK, cell, checkpoints
 from banditlib.paper.experiments.asirra.figure import AXES
 from banditlib.paper.experiments.base import Rendered
@@ -54,12 +57,16 @@ class Hypothesis:
     axis: int = 0
     filtered: bool = True
     family: str = FAMILY.name
+    lengths: str | None = None
 
     def cells(self, zeta: float, trials: Sequence[int], rounds: int, data: str) -> list[Config]:
         keep = zeta if self.filtered else EVERYTHING
         rest = (rounds, data, self.rule, self.sigma)
+        more: Config = {"family": self.family}
+        if self.lengths is not None:
+            more |= lengths.config(data, self.lengths)
         return [
-            {**cell(keep, _filled(policy, zeta), trial, *rest), "family": self.family}
+            {**cell(keep, _filled(policy, zeta), trial, *rest), **more}
             for trial in trials
             for policy in self.policies
         ]
@@ -121,7 +128,19 @@ SECOND = (
     Hypothesis("SupLinUCB, radius 1, λ = 10", _sup(1.0, 10.0), axis=1),
     Hypothesis("SupLinUCB, the theorem's β(l) with R = 1", _sup(_theorem()), axis=1),
 )
-HYPOTHESES = FIRST + SECOND
+THIRD = tuple(
+    Hypothesis(name, policies, axis=axis, family=lengths.FAMILY.name, lengths=how)
+    for name, policies, axis, how in (
+        ("not normalised, radius 0.1", _pair(0.1), 0, lengths.EACH),
+        ("not normalised, radius 1", _pair(1.0), 0, lengths.EACH),
+        ("not normalised, radius 6", _pair(6.0), 0, lengths.EACH),
+        ("not normalised, radius 14", _pair(14.0), 0, lengths.EACH),
+        ("one length for all, radius 1", _pair(1.0), 0, lengths.COMMON),
+        ("SupLinUCB, not normalised, radius 0.1", _sup(0.1), 1, lengths.EACH),
+        ("SupLinUCB, not normalised, radius 1", _sup(1.0), 1, lengths.EACH),
+    )
+)
+HYPOTHESES = FIRST + SECOND + THIRD
 
 #: Pairs of hypothesis and ζ that are run eight times: what fits in the screen.
 EIGHT_TIMES = (
@@ -145,7 +164,8 @@ def cells(scale: str, family: str = FAMILY.name) -> list[Config]:
     """The screen, then the further runs, as far as they are cells of a family."""
     ours = [h for h in HYPOTHESES if h.family == family]
     if scale == "smoke":
-        some = [h for h in ours if h.name in ("radius 0.1", "radius 14", "single precision")]
+        short = ("radius 0.1", "radius 14", "single precision", "not normalised, radius 1")
+        some = [h for h in ours if h.name in short]
         return [c for h in some for c in h.cells(0.5, [0], 3000, "digits")]
     found = [c for h in ours for z in PANELS for c in h.cells(z, [0], ROUNDS, h.data)]
     more = [
