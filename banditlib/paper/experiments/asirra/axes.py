@@ -173,7 +173,8 @@ EIGHT_TIMES = (
     ("no filter, radius 22.6", 0.5),
     ("not normalised, radius 14", 0.05),
     ("not normalised, radius 14", 0.1),
-    *(("noise N(0, 1), radius 1", zeta) for zeta in PANELS),
+    ("noise N(0, 1), radius 1", 0.05),
+    ("noise N(0, 1), radius 1", 0.1),
 )
 
 #: What fits all panels as a sum, and the features on which it is tried once more.
