@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
 from banditlib.paper import verdict
 from banditlib.paper.experiments import stored
 from banditlib.paper.experiments.asirra import between as asirra_between
+from banditlib.paper.experiments.asirra import cells as asirra_cells
 from banditlib.paper.experiments.asirra import figure as asirra_figure
 from book.claims.formula import ATTAINED, Found, formula
 
@@ -48,7 +50,22 @@ def figure_1b(size: str = "ci") -> Found:
         assert _all(_seen("magnitude", which, "ζ = 0.01"), "not reproduced")
     assert _all(_seen("eventually", "tiny")) and _all(_seen("sup", "tiny"))
     assert not _all(_seen("eventually", "standard"))
+    late = {row: _seen("constant", "tiny", "ζ = 0.01,", row)[0] for row in ("OFUL", "Γ = 0.05")}
+    assert _all(list(late.values()), "not reproduced")
+    assert half_of(late["Γ = 0.05"].interval[1], late["OFUL"].interval[0])
+    assert not half_of(late["OFUL"].interval[1], late["Γ = 0.05"].interval[0])
+    _half_is_half()
     return RUNS
+
+
+@formula()
+def half_of(ours: float, plain: float) -> bool:
+    """Clearly less: the interval lies below half of the other."""
+    return ours < 0.5 * plain
+
+
+def _half_is_half() -> None:
+    assert not half_of(1.0, 2.0) and half_of(0.9, 2.0) and not half_of(1.1, 2.0)
 
 
 @formula()
@@ -106,21 +123,41 @@ def eventually(size: str = "ci") -> Found:
 
 
 @formula()
-def half_of(ours: float, plain: float) -> bool:
-    """Clearly less: the interval lies below half of the other."""
-    return ours < 0.5 * plain
+def less(ours: float, other: float) -> bool:
+    """Less: one interval ends before the other begins."""
+    return ours < other
 
 
 def sup(size: str = "ci") -> Found:
-    """SupLinUCB: more than twice OFUL's regret, and constant, at ζ = 0.01, on both kinds."""
+    """SupLinUCB: more than twice OFUL's regret, and constant, at ζ = 0.01, on both kinds; less than
+    OFUL's where ζ is large.
+    """
     for data in ("standard", "tiny"):
         assert _all(_seen("sup", data, "ζ = 0.01"))
         plain = _seen("magnitude", data, "ζ = 0.01", "highest")[0]
         ours = _seen("magnitude", data, "ζ = 0.01", "SupLinUCB")[0]
         assert half_of(plain.interval[1], ours.interval[0])
         assert not half_of(ours.interval[1], plain.interval[0])
-    assert not half_of(1.0, 2.0) and half_of(0.9, 2.0) and not half_of(1.1, 2.0)
+    for data, zeta in (("tiny", 0.1), ("tiny", 0.5), ("standard", 0.5)):
+        plain = _seen("magnitude", data, f"ζ = {zeta:g},", "highest")[0]
+        ours = _seen("magnitude", data, f"ζ = {zeta:g},", "SupLinUCB")[0]
+        assert less(ours.interval[1], plain.interval[0])
+        assert not less(plain.interval[1], ours.interval[0])
+    assert "not reproduced" in _anywhere("sup", "ζ = 0.01, SupLinUCB")
+    _half_is_half()
+    assert less(1.0, 2.0) and not less(1.0, 1.0)
     return RUNS
+
+
+@functools.cache
+def _anywhere(claim: str, start: str) -> frozenset[str]:
+    """Verdicts of one sentence on the weaker features, all curves at the same grid point."""
+    cells = stored("asirra-weak")
+    points = itertools.product(asirra_cells.BETAS, asirra_cells.LAMS)
+    found = [asirra_figure.sentences(cells, point)[claim] for point in points]
+    words = [s.verdict for lines in found for what, s in lines if what.startswith(start)]
+    assert len(words) == 9
+    return frozenset(words)
 
 
 def constant(size: str = "ci") -> Found:
@@ -128,12 +165,13 @@ def constant(size: str = "ci") -> Found:
     for data in ("standard", "tiny"):
         assert _all(_seen("constant", data, "SupLinUCB"))
     for zeta in (0.01, 0.05, 0.1):
+        assert "not reproduced" in _anywhere("constant", f"ζ = {zeta:g}, SupLinUCB")
         ours, plain = (
             _seen("constant", "tiny", f"ζ = {zeta:g},", row)[0] for row in ("Γ = 0.05", "OFUL")
         )
         assert half_of(ours.interval[1], plain.interval[0])
         assert not half_of(plain.interval[1], ours.interval[0])
-    assert not half_of(1.0, 2.0) and half_of(0.9, 2.0) and not half_of(1.1, 2.0)
+    _half_is_half()
     return RUNS
 
 
@@ -160,8 +198,8 @@ def jump(last: float, before: float) -> bool:
 
 
 def threshold(size: str = "ci") -> Found:
-    """0.05 and 0.1 are above Δ/√d too and go well on standard features; where 2ζ is below Δ, runs
-    fail; and OFUL's late mistakes make no jump in the step to 2ζ = Δ.
+    """0.05 and 0.1 are above Δ/√d too and go well on standard features, at the best grid point;
+    where 2ζ is below Δ, runs fail; and OFUL's late mistakes make no jump in the step to 2ζ = Δ.
     """
     assert abs(scale(1.0, 512) - 0.0442) < 1e-4 and scale(1.0, 512) < 0.05
     half(size)
@@ -175,6 +213,12 @@ def threshold(size: str = "ci") -> Found:
             assert says(grows.verdict, "reproduced") == (found[-1] == "grows")
         late = {z: mistakes[data, z, "Γ = 0"][:, 1].mean() for z in (0.3, 0.4, 0.5)}
         assert not jump(late[0.5] / late[0.4], late[0.4] / late[0.3])
+    runs = asirra_figure.curves(stored("figure-4"), 0.1)["Γ = 0"][1.0, 10.0]
+    calmer = asirra_figure.curves(stored("figure-4"), 0.05)["Γ = 0"][1.0, 10.0]
+    half_way = asirra_cells.checkpoints(asirra_cells.ROUNDS).index(asirra_cells.ROUNDS // 2)
+    for found_here, judge in ((runs, verdict.growing), (calmer, verdict.constant)):
+        tail = found_here[:, -1] - found_here[:, half_way]
+        assert says(judge(found_here[:, -1], tail).verdict, "reproduced")
     assert words == {"standard": ["constant"] * 3 + ["grows"] * 4, "tiny": ["grows"] * 7}
     assert jump(1.6, 1.0) and not jump(1.5, 1.0) and not jump(1.4, 1.0)
     return ATTAINED
