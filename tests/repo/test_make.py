@@ -112,8 +112,19 @@ def test_readme_gives_the_two_commands_and_make_lists_its_targets():
     readme = (ROOT / "README.md").read_text("utf8")
     assert "make book" in readme and "make test" in readme
     shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("book", "test", "test-all", "check", "claims", "figures", "bench", "clean"):
-        assert f"make {target}" in shown
+    makefile = (ROOT / "Makefile").read_text("utf8")
+    (targets,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    for target in set(targets.split()) - {"help"}:
+        assert f"make {target} " in shown
+
+
+@pytest.mark.parametrize("target", ["page", "verify-slice"])
+def test_make_asks_for_what_is_missing_before_it_installs(tmp_path, target):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    done = subprocess.run(["make", target], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"make {target}: say which, such as make {target} " in done.stdout
+    assert not (tmp_path / ".venv").exists()
 
 
 @pytest.mark.slow
