@@ -42,7 +42,7 @@ help:
 	@echo "make notebooks  plain notebooks for Colab into _build/notebooks"
 	@echo "make pdf        the whole book as one PDF, _build/book.pdf (needs Chromium)"
 	@echo "make offline    the whole site as one file to unpack and read anywhere, _build/book.zip"
-	@echo "make linkcheck  try every link of the book (needs the network)"
+	@echo "make linkcheck  ask every outside link whether it is still there"
 	@echo "make lock       write the locks anew from what is installed in .venv"
 	@echo "make clean      remove what was built (keeps .venv)"
 
