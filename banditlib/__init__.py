@@ -26,7 +26,7 @@ from banditlib.run import Run
 from banditlib.simulate import simulate
 from banditlib.view import View
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "DSOFUL", "LSW", "OFUL", "UCB", "Agent", "CertLinUCB", "LayeredDSOFUL", "LinearTS", "Log",
