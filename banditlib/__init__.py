@@ -41,6 +41,7 @@ _ELSEWHERE = {
     "UCB1": "UCB(alpha)", "MAB": "policy.start(dim), a live agent",
     "Simulator": "simulate(problems, policies, rounds)",
     "Experiment": "simulate(problems, policies, rounds)",
+    "evaluateRejectionSampling": "replay(log, policies)", "evaluateNCIS": "replay(log, policies)",
 }  # fmt: skip
 """Names in other libraries, and what comes closest here."""
 
