@@ -26,6 +26,7 @@ help:
 	@echo "make book       build the site into _build/html"
 	@echo "make test       the quick tests (no built site needed)"
 	@echo "make test-all   all tests: also slow ones, the site, a browser, every chapter, the ledger"
+	@echo "make test-rest  what make test leaves out"
 	@echo "make check      lint, format, types, spelling, chapters, workflows"
 	@echo "make format     format the code, cells of chapters included"
 	@echo "make page PAGE=notebooks/model.md   build one page"
@@ -34,12 +35,15 @@ help:
 	@echo "make figures    run the experiments at a small size and draw the figures"
 	@echo "make bench      measure rounds per second"
 	@echo "make verify-all re-run every stored cell and compare: hours, resumed where it stopped"
+	@echo "make verify-slice SLICE=3/26        re-run slice 3 of 26"
 	@echo "make attacks    the tests that try many bad inputs, at their full counts"
 	@echo "make serve      build and serve the site on port $(PORT)"
 	@echo "make live       fetch Python for the page: chapters then run where they are read (needs npm)"
 	@echo "make notebooks  plain notebooks for Colab into _build/notebooks"
 	@echo "make pdf        the whole book as one PDF, _build/book.pdf (needs Chromium)"
 	@echo "make offline    the whole site as one file to unpack and read anywhere, _build/book.zip"
+	@echo "make linkcheck  ask every outside link whether it is still there"
+	@echo "make lock       write the locks anew from what is installed in .venv"
 	@echo "make clean      remove what was built (keeps .venv)"
 
 .venv/.book: requirements.txt .ci/tools.txt pyproject.toml .ci/venv
@@ -53,8 +57,10 @@ help:
 book: .venv/.book
 	@$(BIN)/python -m book.build
 
-page: .venv/.book
+# What a target must be told is asked for before anything is installed.
+page:
 	@test -n "$(PAGE)" || { echo "make page: say which, such as make page PAGE=notebooks/model.md"; exit 2; }
+	@$(MAKE) -s .venv/.book
 	@$(BIN)/python -m book.build "$(PAGE)"
 
 test: .venv/.test
@@ -112,8 +118,9 @@ attacks: .venv/.test
 verify-all: .venv/.book
 	$(BIN)/banditlib verify --all
 
-verify-slice: .venv/.book
+verify-slice:
 	@test -n "$(SLICE)" || { echo "make verify-slice: say which, such as make verify-slice SLICE=3/26"; exit 2; }
+	@$(MAKE) -s .venv/.book
 	$(BIN)/banditlib verify --all --slice "$(SLICE)"
 
 serve: book

@@ -26,7 +26,7 @@ from banditlib.run import Run
 from banditlib.simulate import simulate
 from banditlib.view import View
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "DSOFUL", "LSW", "OFUL", "UCB", "Agent", "CertLinUCB", "LayeredDSOFUL", "LinearTS", "Log",
@@ -41,6 +41,7 @@ _ELSEWHERE = {
     "UCB1": "UCB(alpha)", "MAB": "policy.start(dim), a live agent",
     "Simulator": "simulate(problems, policies, rounds)",
     "Experiment": "simulate(problems, policies, rounds)",
+    "evaluateRejectionSampling": "replay(log, policies)", "evaluateNCIS": "replay(log, policies)",
 }  # fmt: skip
 """Names in other libraries, and what comes closest here."""
 

@@ -30,9 +30,10 @@ def _statements() -> str:
     assert {r.verdict for r in theorems} == {"holds with repair"} and len(theorems) == 3
     n = claims.counts(rows)
     return (
-        f"**The theorems stand, with repairs.** Of the paper's {n['all']} checkable statements "
-        f"{n['holds']} hold, slips of the pen aside, and {n['holds with repair']}, the three "
-        "theorems among them, with a repair that is proved or run; "
+        f"**The theorems stand, with repairs.** {n['all']} of the paper's statements have a "
+        f"verdict in the ledger: {n['holds']} hold, slips of the pen aside, and "
+        f"{n['holds with repair']}, the three theorems among them, with a repair that is proved "
+        "or run; "
         f"{n['false as stated']} are false as stated, each with a counterexample that runs; "
         f"{n['not testable here']} cannot be tested here."
     )

@@ -106,7 +106,8 @@ def _show(paths: Sequence[Path]) -> None:
                 first, more = f"{first}\n## {more[0]}", more[1:]
             print(f"\n{first.strip()}\n")
             if more:
-                print(f"{len(more)} more tables are in {path}.")
+                tables = "1 more table is" if len(more) == 1 else f"{len(more)} more tables are"
+                print(f"{tables} in {path}.")
 
 
 def _note(sentence: str) -> None:

@@ -11,6 +11,7 @@ from conftest import ROOT
 from fastjsonschema import JsonSchemaException
 from schemas import validate
 
+import banditlib
 from book.extensions import downloads, module_map
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["project"]
@@ -28,7 +29,8 @@ def test_citation_follows_its_schema():
 
 
 def test_all_say_the_same():
-    for version in (CITATION["version"], ZENODO["version"], CODEMETA["version"]):
+    others = (CITATION, ZENODO, CODEMETA)
+    for version in (banditlib.__version__, *(other["version"] for other in others)):
         assert version == PROJECT["version"]
     assert ZENODO["title"] == CITATION["title"]
     assert ZENODO["keywords"] == CODEMETA["keywords"] == CITATION["keywords"]
