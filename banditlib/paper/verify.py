@@ -260,7 +260,7 @@ def _tell_different(cell: Packed, family: Family, same: bool, seconds: float) ->
 def _told(path: Path) -> dict[str, dict[str, Any]]:
     """What the record says of each pack; nothing if there is none or it cannot be read.
 
-    A pack that does not name the versions it was verified under has those of the whole record.
+    A pack that names no versions was verified under those of the whole record.
     """
     try:
         record = json.loads(path.read_text("utf8"))
@@ -303,7 +303,7 @@ def _record(packs: Sequence[Pack], outcome: Outcome, told: dict[str, Any]) -> by
 
     ``told`` is what an earlier record said; it is kept of packs of which nothing was re-run.
     """
-    origin = provenance.record(0.0)
+    origin, versions = provenance.record(0.0), provenance.versions()
     per_pack = dict(told)
     now = outcome.identical.keys() | outcome.different.keys()
     seconds = outcome.before | outcome.identical
@@ -317,21 +317,24 @@ def _record(packs: Sequence[Pack], outcome: Outcome, told: dict[str, Any]) -> by
             "identical": len(same),
             "different": [k for k, _ in pack.named if k in outcome.different],
             "source": engine_source(pack.family),
-            "versions": provenance.versions(),
+            "versions": versions,
             "seconds": round(sum(same.values()), 1),
             "which": _all(same) if whole else sorted(digest[:SHORT] for digest in same),
         }
     found = {
         "commit": origin["commit"],
         "local changes": origin["dirty"],
-        "versions": provenance.versions(),
+        "versions": versions,
         "finished": origin["finished"],
         "cells": sum(entry["cells"] for entry in per_pack.values()),
         "identical": sum(entry["identical"] for entry in per_pack.values()),
         "different": sum(len(entry["different"]) for entry in per_pack.values()),
         "seconds of computing": round(sum(entry["seconds"] for entry in per_pack.values()), 1),
         "not re-run": dict(outcome.left),
-        "packs": per_pack,
+        "packs": {
+            name: {k: v for k, v in entry.items() if (k, v) != ("versions", versions)}
+            for name, entry in per_pack.items()
+        },
     }
     return (json.dumps(found, indent=1) + "\n").encode()
 
