@@ -13,7 +13,7 @@ from banditlib.policies.by_name import BUILT_IN
 
 KINDS = ("arms", "pool", "contexts")
 NO_ENGINE = {"asirra-single", "table-2"}
-"""Families whose cells are computed by programs of their own."""
+"""Families whose cells are computed by programs of their own, without a number."""
 ARMS = {"fixed", "lower bound", "many arms", "needle"}
 """The guide's problems with fixed arms."""
 CLASSES = {
@@ -26,13 +26,12 @@ CLASSES = {
 
 
 def played(config: Config) -> tuple[str, str] | None:
-    """Class of policy and kind of problem that a cell plays; None where no engine plays."""
+    """Class of policy and kind of problem that a cell plays; None where no number stands for it."""
     family = config["family"]
     if family in NO_ENGINE:
         return None
     if family in ("synthetic", "asirra", "asirra-lengths"):
-        name = config["policy"]["name"]
-        return None if name in LOOPS else (name, "arms" if family == "synthetic" else "pool")
+        return config["policy"]["name"], "arms" if family == "synthetic" else "pool"
     name = CLASSES.get(config["policy"], "DSOFUL")
     if family == "phase-map":
         return name, "arms"
@@ -52,7 +51,8 @@ def test_a_raised_number_refuses_the_cells_of_its_engine(
     configs: list[Config], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = families()
-    pairs = {(name, kind) for name in (*BUILT_IN, GrowingOFUL.__name__) for kind in KINDS}
+    names = (*BUILT_IN, *LOOPS, GrowingOFUL.__name__)
+    pairs = {(name, kind) for name in names for kind in KINDS}
     assert {played(config) for config in configs} <= pairs | {None}
     for pair in pairs:
         with monkeypatch.context() as raised:
