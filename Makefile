@@ -34,8 +34,8 @@ help:
 	@echo "make mutants    change every formula of the ledger: its check must fail"
 	@echo "make figures    run the experiments at a small size and draw the figures"
 	@echo "make bench      measure rounds per second"
-	@echo "make verify-all re-run every stored cell and compare: hours, resumed where it stopped"
-	@echo "make verify-slice SLICE=3/26        re-run slice 3 of 26"
+	@echo "make verify-all re-run every stored cell that VERIFIED.json does not name: resumed where it stopped"
+	@echo "make verify-slice SLICE=3/26        re-run every cell of slice 3 of 26"
 	@echo "make attacks    the tests that try many bad inputs, at their full counts"
 	@echo "make serve      build and serve the site on port $(PORT)"
 	@echo "make live       fetch Python for the page: chapters then run where they are read (needs npm)"
@@ -114,7 +114,8 @@ live: .venv/.book
 attacks: .venv/.test
 	BANDITLIB_ATTACKS=full $(TESTS) -m attack tests
 
-# Stored cells computed again and compared: all of them (hours; goes on where it stopped), or a slice.
+# Stored cells computed again and compared: those that data/results/VERIFIED.json does not name under
+# this source and numpy (all of them, hours: banditlib verify --all --fresh), or a slice of all.
 verify-all: .venv/.book
 	$(BIN)/banditlib verify --all
 

@@ -229,15 +229,21 @@ def _add_verify(commands: Any) -> None:
         "--all",
         action="store_true",
         help="re-run every cell that VERIFIED.json among the results does not name as identical "
-        "under the present source; it is kept up to date, so that an interrupted run goes on "
-        "where it stopped, on another machine too",
+        "under the present source and numpy; it is kept up to date, so that an interrupted run "
+        "goes on where it stopped, on another machine too",
+    )
+    sub.add_argument(
+        "--fresh",
+        action="store_true",
+        help="with --all: re-run every cell, whatever VERIFIED.json names, and begin it anew",
     )
     sub.add_argument(
         "--slice",
         type=_slice,
-        default=(1, 1),
+        default=None,
         metavar="K/N",
-        help="with --all: the K-th of N parts only",
+        help="with --all: re-run every cell of the K-th of N parts of all, whatever VERIFIED.json "
+        "names, and leave it as it is",
     )
     _add_workers(sub)
     sub.add_argument("--out", type=Path, help=argparse.SUPPRESS)  # once the folder of a log

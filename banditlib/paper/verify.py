@@ -18,7 +18,7 @@ import numpy as np
 
 from banditlib.files import write_whole
 from banditlib.paper import provenance, run
-from banditlib.paper.exits import FAILED, MISSING, OK, USAGE, CommandError
+from banditlib.paper.exits import FAILED, INTERRUPTED, MISSING, OK, USAGE, CommandError
 from banditlib.paper.experiments.base import Experiment, Family, results_folder
 from banditlib.paper.published import faults
 from banditlib.paper.reproduce import progress
@@ -36,11 +36,11 @@ SHORT = 12
 class Outcome:
     """What became of the cells: re-run and identical, re-run and different, not re-run and why.
 
-    ``before`` counts those of the identical ones that an earlier run had re-run.
+    ``before`` has those that came out identically in earlier runs, and so were not re-run.
     """
 
     identical: dict[str, float] = field(default_factory=dict)
-    before: int = 0
+    before: dict[str, float] = field(default_factory=dict)
     different: dict[str, float] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
@@ -63,6 +63,8 @@ class Pack:
 def verify(chosen: Sequence[Experiment], options: argparse.Namespace) -> int:
     """Compare the folder with its manifest, then compute cells again and compare every array."""
     folder = options.results or results_folder()
+    if (options.slice or options.fresh) and not options.all:
+        raise CommandError("--slice and --fresh go with --all.", USAGE)
     if not folder.is_dir():
         raise CommandError(
             f"There are no results in {folder}: name their folder with --results.", USAGE
@@ -74,8 +76,23 @@ def verify(chosen: Sequence[Experiment], options: argparse.Namespace) -> int:
     if not told:
         cells = sum(len(pack.cells) for pack in packs)
         print(f"{folder}: {len(packs)} packs with {cells:,} cells are what the MANIFEST says.")
-    outcome = _rerun_all(packs, folder, options) if options.all else _rerun_some(packs, options)
+    try:
+        if options.slice:
+            outcome = _rerun_slice(packs, options)
+        elif options.all:
+            outcome = _rerun_all(packs, folder, options)
+        else:
+            outcome = _rerun_some(packs, options)
+    except KeyboardInterrupt:
+        raise CommandError(_interrupted(options), INTERRUPTED) from None
     return _conclude(packs, outcome, not told)
+
+
+def _interrupted(options: argparse.Namespace) -> str:
+    if options.slice or not options.all:
+        return "Interrupted: the same command begins anew."
+    rest = " without --fresh" if options.fresh else ""
+    return f"Interrupted: what is finished is kept, and the same command{rest} goes on from there."
 
 
 def _packs(chosen: Sequence[Experiment], folder: Path, told: list[str]) -> Iterator[Pack]:
@@ -102,23 +119,30 @@ def _packs(chosen: Sequence[Experiment], folder: Path, told: list[str]) -> Itera
 
 def _conclude(packs: Sequence[Pack], outcome: Outcome, good: bool) -> int:
     stored = sum(len(pack.cells) for pack in packs)
-    again = len(outcome.identical) + len(outcome.different)
-    earlier = f", {outcome.before:,} of them in earlier runs" if outcome.before else ""
-    print(
-        f"Re-ran {again:,} of {stored:,} cells{earlier}: "
-        f"{len(outcome.identical):,} identical, {len(outcome.different):,} different. "
-        f"This run took {outcome.seconds:,.0f} s."
-    )
+    again, before = len(outcome.identical) + len(outcome.different), len(outcome.before)
+    if again or before < stored:
+        print(
+            f"Re-ran {again:,} of {stored:,} cells now: {len(outcome.identical):,} identical, "
+            f"{len(outcome.different):,} different, in {outcome.seconds:,.0f} s."
+        )
+        if before:
+            print(f"{before:,} cells came out identically in earlier runs.")
     for reason, count in outcome.left.items():
         print(f"Not re-run: {count:,} cells. {reason}")
     if outcome.different or not good:
         print("Some stored results do not match.")
         return FAILED
-    if not again:
-        print("Nothing was re-run, so nothing is verified.")
-        return MISSING if outcome.left else FAILED
-    print("All that was re-run matches.")
-    return OK
+    if again:
+        print("All that was re-run matches.")
+        return OK
+    if before == stored > 0:
+        print(
+            f"Nothing was re-run: all {stored:,} cells came out identically before, under this "
+            "very source and numpy; --fresh re-runs them."
+        )
+        return OK
+    print("Nothing was re-run, so nothing is verified.")
+    return MISSING if outcome.left else FAILED
 
 
 # --- a sample -----------------------------------------------------------------------------------
@@ -184,42 +208,64 @@ def _cost(pack: Pack, cell: Packed) -> float:
 
 
 def _rerun_all(packs: Sequence[Pack], folder: Path, options: argparse.Namespace) -> Outcome:
-    """Every cell that is not known to come out identically from the source that computes it."""
+    """Every cell that is not known to come out identically from the source that computes it.
+
+    With ``--fresh`` nothing is known of these packs.
+    """
     path = folder / RECORD
     told = _told(path)
+    if options.fresh:
+        mine = {pack.name for pack in packs}
+        told = {name: entry for name, entry in told.items() if name not in mine}
     known = _known(told, packs)
     outcome, due = Outcome(), []
     for pack in packs:
         old = {k: known[digest] for k, digest in pack.named if digest in known}
-        outcome.identical |= old
+        outcome.before |= old
         new = [c for c, (k, _) in zip(pack.cells, pack.named, strict=True) if k not in old]
         due.append(Pack(pack.name, pack.family, new))
-    outcome.before = len(outcome.identical)
-    if outcome.identical:
-        print(f"{len(outcome.identical):,} cells came out identically before ({path}).")
+    if not any(pack.cells for pack in due):
+        return outcome
+    if outcome.before:
+        print(f"{len(outcome.before):,} cells came out identically before ({path}).")
     written = time.monotonic()
 
     def tell(cell: Packed, family: Family, same: bool, seconds: float) -> None:
         nonlocal written
-        if not same:
-            print(f"  {cell.key} {family.label(cell.config)}: DIFFERENT", flush=True)
+        _tell_different(cell, family, same, seconds)
         if time.monotonic() - written > EVERY:
             write_whole(path, _record(packs, outcome, told))
             written = time.monotonic()
 
     try:
-        _rerun(due, options, outcome, tell, options.slice)
+        _rerun(due, options, outcome, tell)
     finally:
         write_whole(path, _record(packs, outcome, told))
         print(f"How far it got is in {path}.")
     return outcome
 
 
-def _told(path: Path) -> dict[str, Any]:
-    """What the record says of each pack; nothing if there is none or it cannot be read."""
+def _rerun_slice(packs: Sequence[Pack], options: argparse.Namespace) -> Outcome:
+    """Every cell of one part of all; the record is neither asked nor changed."""
+    outcome = Outcome()
+    _rerun(packs, options, outcome, _tell_different, options.slice)
+    return outcome
+
+
+def _tell_different(cell: Packed, family: Family, same: bool, seconds: float) -> None:
+    if not same:
+        print(f"  {cell.key} {family.label(cell.config)}: DIFFERENT", flush=True)
+
+
+def _told(path: Path) -> dict[str, dict[str, Any]]:
+    """What the record says of each pack; nothing if there is none or it cannot be read.
+
+    A pack that names no versions was verified under those of the whole record.
+    """
     try:
-        told = json.loads(path.read_text("utf8"))["packs"]
-        return {str(name): dict(entry) for name, entry in told.items()}
+        record = json.loads(path.read_text("utf8"))
+        common = {"versions": dict(record.get("versions", {}))}
+        return {str(name): common | entry for name, entry in record["packs"].items()}
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -228,13 +274,16 @@ def _told(path: Path) -> dict[str, Any]:
 
 
 def _known(told: dict[str, Any], packs: Sequence[Pack]) -> dict[str, float]:
-    """Cells that the record names as identical under the present source, by digest, with the
-    seconds that each took on average.
+    """Cells that the record names as identical under the present source and numpy, by digest, with
+    the seconds that each took on average.
     """
     found: dict[str, float] = {}
+    numpy = provenance.versions()["numpy"]
     for pack in packs:
         entry = told.get(pack.name, {})
         if entry.get("source") != engine_source(pack.family):
+            continue
+        if entry["versions"].get("numpy") != numpy:
             continue
         which = entry.get("which", [])
         cells = [digest for _, digest in pack.named]
@@ -252,32 +301,40 @@ def _all(digests: Iterable[str]) -> str:
 def _record(packs: Sequence[Pack], outcome: Outcome, told: dict[str, Any]) -> bytes:
     """What was verified, of which source, pack by pack, as JSON: enough to go on from.
 
-    ``told`` is what an earlier record said; of packs that were not asked for it is kept.
+    ``told`` is what an earlier record said; it is kept of packs of which nothing was re-run.
     """
-    origin = provenance.record(0.0)
+    origin, versions = provenance.record(0.0), provenance.versions()
     per_pack = dict(told)
+    now = outcome.identical.keys() | outcome.different.keys()
+    seconds = outcome.before | outcome.identical
     for pack in packs:
-        same = {d: outcome.identical[k] for k, d in pack.named if k in outcome.identical}
+        if pack.name in told and now.isdisjoint(k for k, _ in pack.named):
+            continue
+        same = {d: seconds[k] for k, d in pack.named if k in seconds}
         whole = len(same) == len(pack.cells)
         per_pack[pack.name] = {
             "cells": len(pack.cells),
             "identical": len(same),
             "different": [k for k, _ in pack.named if k in outcome.different],
             "source": engine_source(pack.family),
+            "versions": versions,
             "seconds": round(sum(same.values()), 1),
             "which": _all(same) if whole else sorted(digest[:SHORT] for digest in same),
         }
     found = {
         "commit": origin["commit"],
         "local changes": origin["dirty"],
-        "versions": provenance.versions(),
+        "versions": versions,
         "finished": origin["finished"],
         "cells": sum(entry["cells"] for entry in per_pack.values()),
         "identical": sum(entry["identical"] for entry in per_pack.values()),
         "different": sum(len(entry["different"]) for entry in per_pack.values()),
         "seconds of computing": round(sum(entry["seconds"] for entry in per_pack.values()), 1),
         "not re-run": dict(outcome.left),
-        "packs": per_pack,
+        "packs": {
+            name: {k: v for k, v in entry.items() if (k, v) != ("versions", versions)}
+            for name, entry in per_pack.items()
+        },
     }
     return (json.dumps(found, indent=1) + "\n").encode()
 

@@ -1,7 +1,8 @@
 """Golden decisions: every policy on every kind of problem, in runs that wake, refresh, change
-level, skip and lock. Short runs, and one long enough for a refresh, are quick tests; long runs of
-all are slow ones. If decisions change, the number in ``ENGINE_NUMBERS`` must be raised; then
-``python tests/core/test_golden.py`` writes the new digests.
+level, skip and lock. Short runs, and those long enough for a refresh and for a lane that falls
+asleep as an epoch ends, are quick tests; long runs of all are slow ones. If decisions change, the
+number in ``ENGINE_NUMBERS`` must be raised; then ``python tests/core/test_golden.py`` writes the
+new digests.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import banditlib as bl
-from banditlib.engines import engine_number
+from banditlib.engines import arms, engine_number
 from banditlib.policies.by_name import BUILT_IN
 
 FILE = Path(__file__).with_name("golden.json")
@@ -86,7 +87,7 @@ def test_no_policy_is_left_out():
 
 def is_slow(name: str, kind: str, rounds: int) -> bool:
     """Whether a run takes seconds and a shorter one stands for it."""
-    return rounds == LONG and (name, kind) != ("DSOFUL", "arms")
+    return rounds == LONG and (name, kind) not in (("DSOFUL", "arms"), ("SupLinUCB", "arms"))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,38 @@ def test_the_runs_meet_what_they_should():
     levels = bl.simulate(problems()["arms"], POLICIES["SupLinUCB"], rounds=SHORT, **kw)
     assert (levels.learnt[..., -1, :] > 0).any(axis=(0, 1, 2)).all()
     assert bl.simulate(problems()["arms"], POLICIES["DSOFUL"], rounds=LONG, **kw).drift > 0
+
+
+def never(batch: arms.Batch) -> None:
+    """Who rests is never woken."""
+
+
+def late(batch: arms.Batch) -> None:
+    """Who falls asleep as an epoch ends sleeps through the next, while all others are awake."""
+    if len(batch.live) == len(batch.lane_problem):
+        batch._compact()
+    else:
+        wake(batch)
+
+
+wake = arms.Batch._wake
+
+
+@pytest.mark.parametrize("fault", [never, late])
+def test_lanes_rest_and_wake_in_the_long_run_of_sup_lin_ucb(fault, monkeypatch):
+    """A fault in who wakes, and when, changes its digest."""
+    woken: list[int] = []
+
+    def faulty(batch: arms.Batch) -> None:
+        if not hasattr(batch, "live"):  # at the start
+            return wake(batch)
+        woken.append(len(batch.lane_problem) - len(batch.live))
+        fault(batch)
+
+    monkeypatch.setattr(arms.Batch, "_wake", faulty)
+    _, expected = json.loads(FILE.read_text())["SupLinUCB arms"]
+    assert digest("SupLinUCB", "arms", LONG) != expected[str(LONG)]
+    assert max(woken) > 0  # some were at rest
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,38 @@ def test_late_lessons_cost_mistakes_and_leave_the_contexts_alone(small):
 def test_single_precision_agrees_with_double_while_nothing_is_close(small, play):
     double = mistakes(small, bl.OFUL(0.3, 1.0).start(small.dim), 300)
     assert abs(play(small, 0.3, 1.0, 300, 0, 0).sum() - double.sum()) <= 5
+
+
+def growing(pool: bl.problems.Pool, rounds: int, trial: int) -> np.ndarray:
+    """Arms played with a growing radius, for three errors."""
+    policies = [GrowingOFUL(zeta, 1.0) for zeta in (0.01, 0.1, 0.5)]
+    kw = dict(rounds=rounds, trials=[trial], record=("arms",), progress=False)
+    return bl.simulate(pool, policies, **kw).arms
+
+
+GOLDEN = {
+    "GrowingOFUL": "c9524c7a9c3310ea5360b5324dcdf5d7a6957825737bf171f297ea32e120cce8",
+    "DelayedOFUL": "53d58d3dcd0d10c7451a23233964c565d3c0373bf7bca6efc461b31bb523f70f",
+    "SingleOFUL": "58e2a6f32b833a43f6e910d8128b89d23563b1dc998ff94c5bedd1b02b93ac3f",
+}
+"""Of what the further players do in 600 rounds of two trials."""
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_further_players_decide_as_ever(small, name):
+    found = hashlib.sha256()
+    for trial in (0, 1):
+        if name == "GrowingOFUL":
+            played = growing(small, 600, trial)
+        elif name == "DelayedOFUL":
+            played = delayed(small, 50, 0.1, 1.0, 600, 0, trial)
+        else:
+            played = in_single.in_order(small, 0.1, 1.0, 600, 0, trial)
+        found.update(np.ascontiguousarray(played, dtype="<i8").tobytes())
+    assert found.hexdigest() == GOLDEN[name], (
+        f"decisions of {name} changed: raise its number on pools in banditlib.engines (SingleOFUL "
+        "has none: compute asirra-single again), then write the digest anew"
+    )
 
 
 @pytest.mark.parametrize("d", [1, 5, 64, 300])

@@ -250,12 +250,3 @@ def test_every_row_has_the_whole_grid_and_as_many_runs() -> None:
         }, name
         sizes = {runs.regret.size for points in rows.values() for runs in points.values()}
         assert len(sizes) == 1, (name, sizes)
-
-
-def test_a_sample_of_stored_cells_comes_out_again() -> None:
-    cells = [c for c in table_1.load() if synthetic.seconds(c.config) < 0.5]
-    rng = np.random.default_rng()
-    for index in rng.choice(len(cells), size=3, replace=False):
-        cell = cells[index]
-        again = synthetic.run([cell.config], "numpy")[0]
-        assert store.checksum(cell.config, again) == cell.whole, cell.config

@@ -71,6 +71,11 @@ def test_bad_options_are_refused(tmp_path: Path, words: list[str]) -> None:
     assert stopped.value.code == cli.USAGE
 
 
+@pytest.mark.parametrize("word", [["--fresh"], ["--slice", "1/2"]])
+def test_what_goes_with_all_is_refused_without_it(tmp_path: Path, word: list[str]) -> None:
+    assert verify(publish(tmp_path), *word) == cli.USAGE
+
+
 def test_nothing_re_run_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stored = publish(tmp_path)
     assert verify(stored, "--limit", "1e-9") != cli.OK
@@ -217,41 +222,114 @@ def test_real_strata_name_every_policy_and_reading(monkeypatch: pytest.MonkeyPat
 # --- all ----------------------------------------------------------------------------------------
 
 
-def test_all_is_resumed_and_recorded(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stored = publish(tmp_path, "paper")
-    log = tmp_path / "log"
-    monkeypatch.setenv("FAKE_LOG", str(log))
-    assert verify(stored, "--all", "--slice", "1/3") == cli.OK
-    record = json.loads((stored / "VERIFIED.json").read_text())
-    assert record["cells"] == 24 and record["identical"] == 8 and record["different"] == 0
-    assert sum(record["not re-run"].values()) == 16
-    assert verify(stored, "--all") == cli.OK
-    said = capsys.readouterr().out
-    assert "8 cells came out identically before" in said
-    assert "Re-ran 24 of 24 cells, 8 of them in earlier runs: 24 identical" in said
-    record = json.loads((stored / "VERIFIED.json").read_text())
-    assert record["identical"] == 24 and record["packs"]["fake/cells.npz"]["identical"] == 24
-    assert record["packs"]["fake/cells.npz"]["source"] and record["commit"]
-    assert sorted(map(int, log.read_text().split())) == list(range(24))  # each once
-    assert faults(stored) == []  # the record is no result
-
-
-def test_all_goes_on_after_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = publish(tmp_path, "paper")
+def stops_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake family is interrupted once it has computed so many cells."""
     done: list[int] = []
 
     def stops(configs: list[store.Config], backend: str) -> list[store.Arrays]:
-        if len(done) >= 10:
+        if len(done) >= count:
             raise KeyboardInterrupt
         done.extend(config["number"] for config in configs)
         return fake.run(configs, backend)
 
     stops.__module__ = fake.__name__  # what is known is known of one source
     changed(monkeypatch, run=stops)
+
+
+def test_all_is_resumed_and_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = publish(tmp_path, "paper")
+    log = tmp_path / "log"
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    stops_after(8, monkeypatch)
     assert verify(stored, "--all") == cli.INTERRUPTED
-    assert json.loads((stored / "VERIFIED.json").read_text())["identical"] == 10
+    record = record_of(stored)
+    assert record["cells"] == 24 and record["identical"] == 8 and record["different"] == 0
+    changed(monkeypatch, run=fake.run)
+    assert verify(stored, "--all") == cli.OK
+    said = capsys.readouterr().out
+    assert "8 cells came out identically before" in said
+    assert "Re-ran 16 of 24 cells now: 16 identical, 0 different" in said
+    assert "8 cells came out identically in earlier runs." in said
+    record = record_of(stored)
+    assert record["identical"] == 24 and record["packs"]["fake/cells.npz"]["identical"] == 24
+    assert record["packs"]["fake/cells.npz"]["source"] and record["commit"]
+    assert sorted(map(int, log.read_text().split())) == list(range(24))  # each once
+    assert faults(stored) == []  # the record is no result
+
+
+def test_where_all_is_known_it_says_that_nothing_was_re_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = publish(tmp_path)
+    assert verify(stored, "--all") == cli.OK
+    before = (stored / "VERIFIED.json").read_bytes()
+    capsys.readouterr()
+    assert verify(stored, "--all") == cli.OK
+    said = capsys.readouterr().out
+    assert "Nothing was re-run: all 6 cells came out identically before" in said
+    assert "--fresh re-runs them" in said
+    assert "Re-ran" not in said and "matches" not in said
+    assert (stored / "VERIFIED.json").read_bytes() == before
+
+
+def test_known_cells_do_not_speak_for_those_that_cannot_be_re_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = publish(tmp_path, "paper")
+    stops_after(8, monkeypatch)
+    assert verify(stored, "--all") == cli.INTERRUPTED
+    before = record_of(stored)["packs"]
+    changed(monkeypatch, run=fake.run, unavailable=lambda config: "No data.")
+    capsys.readouterr()
+    assert verify(stored, "--all") == cli.MISSING
+    said = capsys.readouterr().out
+    assert "Re-ran 0 of 24 cells now" in said and "8 cells came out identically in earlier" in said
+    assert "Not re-run: 16 cells. No data." in said and "nothing is verified" in said
+    assert record_of(stored)["packs"] == before
+
+
+def test_fresh_begins_the_account_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, log = publish(tmp_path, "paper"), tmp_path / "log"
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    assert again(stored, log) == 24 and again(stored, log, "--fresh") == 24
+    assert "Re-ran 24 of 24 cells now: 24 identical" in capsys.readouterr().out
+    stops_after(10, monkeypatch)
+    assert verify(stored, "--all", "--fresh") == cli.INTERRUPTED
+    assert "without --fresh goes on" in capsys.readouterr().err
+    assert record_of(stored)["identical"] == 10
+    changed(monkeypatch, run=fake.run)
+    assert again(stored, log) == 14
+
+
+def test_slices_cover_all_cells_whatever_the_record_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And they leave it as it is: none, whole or half done."""
+    stored, log = publish(tmp_path, "paper"), tmp_path / "log"
+    path = stored / "VERIFIED.json"
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    assert again(stored, log, "--slice", "1/3") == 8 and not path.exists()
+    assert again(stored, log) == 24
+    before, found = path.read_bytes(), []
+    for k in (1, 2, 3):
+        capsys.readouterr()
+        assert again(stored, log, "--slice", f"{k}/3") == 8
+        found += log.read_text().split()
+        said = capsys.readouterr().out
+        assert "Re-ran 8 of 24 cells now: 8 identical" in said and "earlier" not in said
+        assert f"Not re-run: 16 cells. They are in other slices than {k}/3." in said
+    assert sorted(map(int, found)) == list(range(24)) and path.read_bytes() == before
+
+
+def test_all_goes_on_after_an_interrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = publish(tmp_path, "paper")
+    stops_after(10, monkeypatch)
+    assert verify(stored, "--all") == cli.INTERRUPTED
+    assert record_of(stored)["identical"] == 10
     changed(monkeypatch, run=fake.run)
     log = tmp_path / "log"
     monkeypatch.setenv("FAKE_LOG", str(log))
@@ -278,10 +356,11 @@ def test_a_record_holds_for_its_source_and_its_cells(
     assert again(stored, log) == 6 and again(stored, log) == 0
     publish(tmp_path, "paper")  # 18 cells more in the same pack: all are looked at again
     assert again(stored, log) == 24
-    assert again(stored, log, "--slice", "1/2") == 0
     monkeypatch.setattr("banditlib.paper.verify.engine_source", lambda family: "another")
-    assert again(stored, log, "--slice", "1/2") == 12
+    stops_after(12, monkeypatch)
+    assert verify(stored, "--all") == cli.INTERRUPTED
     assert len(record_of(stored)["packs"]["fake/cells.npz"]["which"]) == 12  # named one by one
+    changed(monkeypatch, run=fake.run)
     assert again(stored, log) == 12
     (stored / "VERIFIED.json").write_text('{"packs": 3}')
     capsys.readouterr()
@@ -289,13 +368,30 @@ def test_a_record_holds_for_its_source_and_its_cells(
     assert "VERIFIED.json cannot be read: all cells are re-run" in capsys.readouterr().out
 
 
+def test_a_record_holds_for_its_numpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pack that names no versions was verified under those of the whole record."""
+    stored, log = publish(tmp_path), tmp_path / "log"
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    assert again(stored, log) == 6
+    record = record_of(stored)
+    pack, now = record["packs"]["fake/cells.npz"], record["versions"]
+    assert "versions" not in pack and now["numpy"] == np.__version__ and now["blas"]
+    other = now | {"numpy": "1.0"}
+    for whole, own, due in ((other, {}, 6), (other, {"versions": now}, 0), (now, {}, 0),
+                            (now, {"versions": other}, 6)):  # fmt: skip
+        told = record | {"versions": whole, "packs": {"fake/cells.npz": pack | own}}
+        (stored / "VERIFIED.json").write_text(json.dumps(told))
+        assert again(stored, log) == due
+
+
 def test_a_record_keeps_what_it_says_of_other_packs(tmp_path: Path) -> None:
     stored = publish(tmp_path)
     other = {"cells": 4, "identical": 3, "different": [], "source": "x", "seconds": 2.0}
-    (stored / "VERIFIED.json").write_text(json.dumps({"packs": {"a/b.npz": other}}))
-    assert verify(stored, "--all") == cli.OK
+    old = {"versions": {"numpy": "1.0"}, "packs": {"a/b.npz": other}}
+    (stored / "VERIFIED.json").write_text(json.dumps(old))
+    assert verify(stored, "--all", "--fresh") == cli.OK
     record = record_of(stored)
-    assert record["packs"]["a/b.npz"] == other
+    assert record["packs"]["a/b.npz"] == {**other, "versions": {"numpy": "1.0"}}
     assert record["cells"] == 10 and record["identical"] == 9
 
 
@@ -308,7 +404,7 @@ def test_random_draws_from_all_cells_alike(
     said = capsys.readouterr().out
     assert "Re-ran 20 of 24 cells" in said and "Not re-run: 4 cells" in said
     assert verify(stored, "--random", "100") == cli.OK
-    assert "Re-ran 24 of 24 cells:" in capsys.readouterr().out
+    assert "Re-ran 24 of 24 cells now:" in capsys.readouterr().out
 
 
 # --- the one door -------------------------------------------------------------------------------

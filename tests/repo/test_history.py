@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from banditlib.paper import verdict
+from banditlib.paper.experiments.synthetic import table as table_1
 from banditlib.paper.store import read_pack
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,9 +41,28 @@ def is_ancestor(first: str, second: str) -> bool:
 
 
 def test_the_rule_for_printed_numbers_came_before_the_results_of_table_1() -> None:
-    rule, _ = added("banditlib/paper/verdict.py", "--diff-filter=A")
+    """Before the first computation of each of its cells, and in the source that computed it."""
+    rule, when = added("banditlib/paper/verdict.py", "--diff-filter=A")
     results, _ = added("data/results/synthetic", "--diff-filter=A")
     assert rule != results and is_ancestor(rule, results)
+    runs = [cell.provenance.get("first") or cell.provenance for cell in table_1.load()]
+    assert min(datetime.fromisoformat(run["finished"]).timestamp() for run in runs) > when
+    assert all(is_ancestor(rule, commit) for commit in {run["commit"] for run in runs})
+
+
+def test_the_rule_for_printed_numbers_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its four numbers, and what it says of Table 1."""
+    commit, _ = added("banditlib/paper/verdict.py", "--diff-filter=A")
+    rule = ModuleType("rule")
+    monkeypatch.setitem(sys.modules, "rule", rule)  # dataclasses look there
+    exec(git("show", f"{commit}:banditlib/paper/verdict.py"), rule.__dict__)
+    for name in ("ALPHA", "FACTOR", "ORDER", "FLOOR"):
+        assert getattr(rule, name) == getattr(verdict, name)
+    readings = table_1.readings(table_1.load())
+    claims = table_1.claims(table_1.choose(readings["instances"]))
+    claims += table_1.time_claims(table_1.times()["loop"])
+    then = [judged.verdict for judged in rule.judge([rule.Cell(**vars(c)) for c in claims])]
+    assert then == [judged.verdict for judged in verdict.judge(claims)] and len(set(then)) > 1
 
 
 def test_when_the_rule_for_curves_was_written_only_first_runs_had_been_seen(

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from banditlib.engines import engine_number
 from banditlib.paper.experiments.base import Family, Rendered, cell_config
 from banditlib.paper.experiments.separation import course as lessons
 from banditlib.paper.experiments.separation import figure
@@ -52,13 +53,23 @@ def player_of(policy: str, ratio: float, trial: int) -> lessons.Player:
     return lessons.Learner(LAM, None if policy == "kindest OFUL" else lambda k, zeta: BETA)
 
 
+def engine_of(policy: str) -> int:
+    """The number of the engine whose decisions the player called `policy` takes: changing sets, and
+    for UCB the two fixed arms of the tests.
+    """
+    if policy == "UCB":
+        return engine_number("UCB", "arms")
+    name = {"SupLinUCB": "SupLinUCB", "LSW": "LSW", "Thompson": "LinearTS"}.get(policy, "DSOFUL")
+    return engine_number(name, "contexts")
+
+
 def cell(
     policy: str, ratio: float, twin: bool, trials: int = 16, marks: Sequence[int] = MARKS
 ) -> Config:
     """The configuration of one policy at one ratio."""
     return cell_config(
-        "separation", policy=policy, ratio=ratio, twin=twin, trials=trials, marks=list(marks),
-        d=DIM, Delta=DELTA, sigma=SIGMA, beta=BETA, lam=LAM, seed=SEED,
+        "separation", engine_of(policy), policy=policy, ratio=ratio, twin=twin, trials=trials,
+        marks=list(marks), d=DIM, Delta=DELTA, sigma=SIGMA, beta=BETA, lam=LAM, seed=SEED,
     )  # fmt: skip
 
 
@@ -151,6 +162,7 @@ FAMILY = Family(
     run=run,
     seconds=lambda c: 0.3,
     label=lambda c: f"{c['policy']} ratio={c['ratio']}{' twin' if c['twin'] else ''}",
+    engine=lambda c: engine_of(c["policy"]),
     kinds=("contexts", "agents"),
     also=(lessons.__name__,),
 )
