@@ -28,8 +28,9 @@ Holm's method.  The word for a cell is the first that applies:
 
 The factor does most of the work: with eight runs in a replicate the spread is so wide that few
 p-values are small. Student's distribution is a rough guide where a column is mostly zeros and a few
-locked runs, so each cell also has a p-value by rank, which assumes nothing: where the printed value
-stands among our replicates. It is shown and decides nothing.
+locked runs, so each cell also has two p-values that assume nothing. One is by rank: where the
+printed value stands among our replicates. The other judges each replicate by all the others, as if
+it were the printed value, and asks how many have a t as large. They are shown and decide nothing.
 
 Values without a spread in the paper, measured on another machine (elapsed time, given as a ratio
 to the reference row), have no p-value; the rest of the rule is the same.
@@ -117,6 +118,7 @@ class Judged:
     p: float
     p_holm: float
     p_rank: float
+    p_left_out: float
     verdict: Word
 
 
@@ -134,6 +136,7 @@ def judge(numbers: Sequence[Printed]) -> list[Judged]:
             p=p,
             p_holm=float(p_holm),
             p_rank=math.nan if math.isnan(p) else rank_p(printed.paper, printed.replicates),
+            p_left_out=math.nan if math.isnan(p) else left_out_p(t, printed.replicates),
             verdict=_word(printed, float(p_holm)),
         )
         for printed, (t, p), p_holm in zip(numbers, scores, corrected, strict=True)
@@ -215,6 +218,14 @@ def left_out(values: ArrayLike) -> NDArray[np.float64]:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(small, np.copysign(np.inf, gap), gap / spread)
     return np.where(small & (np.abs(gap) <= 1e-9 * np.abs(values)), 0.0, t)
+
+
+def left_out_p(t: float, replicates: ArrayLike) -> float:
+    """Share of replicates, the printed value counted in, whose t against the others is no smaller
+    in size than its ``t``.
+    """
+    ours = np.abs(left_out(replicates))
+    return (1 + int(np.count_nonzero(ours >= abs(t)))) / (len(ours) + 1)
 
 
 def mean_interval(values: ArrayLike) -> tuple[float, float]:

@@ -111,6 +111,18 @@ def test_rank_by_hand() -> None:
     assert judge([Printed("cell", paper=0.0, replicates=ours)])[0].p_rank == pytest.approx(0.1)
 
 
+def test_the_share_left_out_counts_the_printed_value_in() -> None:
+    ours = np.arange(1.0, 20.0)
+    assert verdict.left_out_p(0.0, ours) == 1.0
+    assert verdict.left_out_p(1e9, ours) == pytest.approx(1 / 20)
+    scores = np.abs(verdict.left_out(ours))
+    assert verdict.left_out_p(-scores[0], ours) == pytest.approx((1 + 2) / 20)  # both ends
+    far, near = judge(
+        [Printed("far", paper=99.0, replicates=ours), Printed("near", paper=10.0, replicates=ours)]
+    )
+    assert far.p_left_out == pytest.approx(1 / 20) and near.p_left_out == 1.0
+
+
 def test_leaving_one_out_is_judging_it_by_the_others() -> None:
     values = np.column_stack([BASE[:12], np.zeros(12)])
     values[3, 1] = 5.0  # all others are zero

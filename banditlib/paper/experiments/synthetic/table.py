@@ -303,7 +303,9 @@ def verdict_rows(
     judged: Mapping[tuple[str, str], Judged],
     small: Mapping[str, Chosen] | None = None,
 ) -> list[list[str]]:
-    """One column of the table, formatted: verdict, paper, ours at its size, ours settled, p."""
+    """One column of the table, formatted: verdict, paper, ours at its size, ours settled, t, p
+    corrected, and p by rank and by leaving out.
+    """
     out = []
     for row in (r for r in PAPER if (r, column) in judged):
         j = judged[row, column]
@@ -319,7 +321,11 @@ def verdict_rows(
                 *(
                     []
                     if column == "time"
-                    else [signed(j.difference, "+.1f"), p_value(j.p_holm), p_value(j.p_rank)]
+                    else [
+                        signed(j.difference, "+.1f"),
+                        p_value(j.p_holm),
+                        f"{p_value(j.p_rank)}, {p_value(j.p_left_out)}",
+                    ]
                 ),
             ]
         )
