@@ -175,6 +175,7 @@ EIGHT_TIMES = (
     ("not normalised, radius 14", 0.1),
     ("noise N(0, 1), radius 1", 0.05),
     ("noise N(0, 1), radius 1", 0.1),
+    *(("noise N(0, 1), radius 3", zeta) for zeta in PANELS),
 )
 
 #: What fits all panels as a sum, and the features on which it is tried once more.
