@@ -7,12 +7,16 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from banditlib.paper import verdict
+from banditlib.paper.experiments import stored
+from banditlib.paper.experiments.asirra import axes
+from banditlib.paper.experiments.asirra.cells import ROUNDS
 from banditlib.paper.experiments.synthetic import table as table_1
-from banditlib.paper.store import read_pack
+from banditlib.paper.store import key, read_pack
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,14 +44,21 @@ def is_ancestor(first: str, second: str) -> bool:
     return subprocess.run(words, check=False).returncode == 0
 
 
+def computed(provenance: dict[str, Any]) -> float:
+    """When a cell was computed for the first time."""
+    first = provenance.get("first") or provenance
+    return datetime.fromisoformat(first["finished"]).timestamp()
+
+
 def test_the_rule_for_printed_numbers_came_before_the_results_of_table_1() -> None:
     """Before the first computation of each of its cells, and in the source that computed it."""
     rule, when = added("banditlib/paper/verdict.py", "--diff-filter=A")
     results, _ = added("data/results/synthetic", "--diff-filter=A")
     assert rule != results and is_ancestor(rule, results)
-    runs = [cell.provenance.get("first") or cell.provenance for cell in table_1.load()]
-    assert min(datetime.fromisoformat(run["finished"]).timestamp() for run in runs) > when
-    assert all(is_ancestor(rule, commit) for commit in {run["commit"] for run in runs})
+    runs = [cell.provenance for cell in table_1.load()]
+    assert min(map(computed, runs)) > when
+    commits = {run.get("first", run)["commit"] for run in runs}
+    assert all(is_ancestor(rule, commit) for commit in commits)
 
 
 def test_the_rule_for_printed_numbers_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +80,7 @@ def test_when_the_rule_for_curves_was_written_only_first_runs_had_been_seen(
     tmp_path: Path,
 ) -> None:
     """The chapter on cats and dogs says so, and judges the later runs by themselves too."""
-    rule, _ = added("banditlib/paper/verdict.py", "-Sdef constant(")
+    rule, when = added("banditlib/paper/verdict.py", "-Sdef constant(")
     seen = []
     for name in git("ls-tree", "-r", "--name-only", rule, "data/results/asirra").splitlines():
         pack = tmp_path / Path(name).name
@@ -78,7 +89,37 @@ def test_when_the_rule_for_curves_was_written_only_first_runs_had_been_seen(
         seen += read_pack(pack)
     assert len(seen) == 80 and {tuple(cell.config["trials"]) for cell in seen} == {(0, 1)}
     text = (ROOT / "notebooks" / "asirra.md").read_text("utf8")
-    assert "the first run of many a curve had been seen, {setting}`80` in all" in text
+    assert "{setting}`80` runs were stored" in text
+    packs = sorted((ROOT / "data" / "results" / "asirra").glob("*.npz"))
+    used = [cell for pack in packs for cell in read_pack(pack)]
+    ended = [cell for cell in used if computed(cell.provenance) < when]
+    assert {tuple(cell.config["trials"]) for cell in ended} == {(0, 1)}
+    assert f"{{setting}}`{len(ended)}` had ended" in text
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "name"),
+    [
+        (axes.SECOND, "radius 12 + 160ζ"),
+        (axes.THIRD, "not normalised, radius 14"),
+        (axes.FOURTH, "noise N(0, 1), radius 2"),
+    ],
+)
+def test_later_lists_of_hypotheses_were_committed_before_their_runs(
+    hypotheses: tuple[axes.Hypothesis, ...], name: str
+) -> None:
+    """The chapter on cats and dogs says so, with the one exception that it names."""
+    assert name in {h.name for h in hypotheses}
+    _, when = added("banditlib", f"-S{name}")
+    found = {c.key: c for n in ("asirra-axes", "asirra-lengths") for c in stored(n)}
+    ours = [
+        found[key(config)].provenance
+        for h in hypotheses
+        if h.name != axes.AS_WRITTEN and h.family != "asirra-single"
+        for zeta in axes.PANELS
+        for config in h.cells(zeta, [0], ROUNDS, h.data)
+    ]
+    assert ours and min(map(computed, ours)) > when
 
 
 def test_the_phase_map_was_computed_after_suplinucb_was_mended() -> None:

@@ -11,10 +11,10 @@ FIGURE_2 = functools.partial(cells.panel_cells, "figure-4")
 BETWEEN = "Between the panels: mistakes over ζ"
 AXES = "What reaches the axes of Figures 1b and 2"
 EXPERIMENTS = [
-    _panel("figure-1b", "Figure 1b: Asirra, ζ = 0.01", FIGURE_1B, smoke=15, full=1600),
-    _panel("figure-4", "Figure 2: Asirra, ζ = 0.5, 0.1, 0.05", FIGURE_2, smoke=30, full=8000),
+    _panel("figure-1b", "Figure 1b: Asirra, ζ = 0.01", FIGURE_1B, smoke=15, full=620),
+    _panel("figure-4", "Figure 2: Asirra, ζ = 0.5, 0.1, 0.05", FIGURE_2, smoke=30, full=4500),
     _panel(
-        "asirra-weak", "Figures 1b and 2 on weaker features", cells.weak_cells, smoke=45, full=8300
+        "asirra-weak", "Figures 1b and 2 on weaker features", cells.weak_cells, smoke=45, full=7300
     ),
     _needy("asirra-between", BETWEEN, between.cells, between.render, smoke=5, full=1800),
     _needy("asirra-axes", AXES, axes.cells, axes.render, smoke=5, full=8000),
