@@ -173,9 +173,19 @@ def test_the_screen_is_whole_and_all_that_fits_in_it_was_run_eight_times():
         assert whole[where].total.shape[1] == asirra_cells.RUNS
 
 
-def test_radius_six_is_confirmed_on_what_had_not_been_seen():
+@pytest.mark.parametrize(
+    ("name", "home", "words"),
+    [
+        ("radius 6", "tiny", {"fits", "near"}),
+        (asirra_axes.AS_WRITTEN, "standard", {"fits", "near", ""}),
+    ],
+)
+def test_what_fits_as_a_sum_was_run_again_on_what_had_not_been_seen(name, home, words):
     again = asirra_axes.confirmed(stored("asirra-axes"))
-    assert len(again) == len(asirra_axes.PANELS) * (1 + len(asirra_axes.OTHER_INPUTS))
-    assert all(outcome.word_of_sum in ("fits", "near") for outcome in again.values())
-    assert all(again["tiny", zeta].word_of_sum == "fits" for zeta in asirra_axes.PANELS)
-    assert again["tiny", 0.01].total.shape == (1, asirra_cells.RUNS)
+    ours = {where[1:]: outcome for where, outcome in again.items() if where[0] == name}
+    inputs = (home, *asirra_axes.CONFIRMED[name])
+    assert set(ours) == {(data, zeta) for data in inputs for zeta in asirra_axes.PANELS}
+    assert {outcome.word_of_sum for outcome in ours.values()} <= words
+    for zeta in asirra_axes.PANELS:
+        assert ours[home, zeta].word_of_sum == "fits"
+        assert ours[home, zeta].total.shape == (1, asirra_cells.RUNS)
