@@ -121,7 +121,7 @@ def test_a_hypothesis_says_how_it_is_played_in_a_panel():
         return by_name[name].cells(zeta, [0], 1000, "digits")[0]
 
     assert played("radius 12 + 160ζ", 0.5)["policy"]["beta"] == 92.0
-    assert played("radius 1 + ζ√k, as in the lemma", 0.1)["policy"]["zeta"] == 0.1
+    assert played("radius 1 + ζ√k", 0.1)["policy"]["zeta"] == 0.1
     assert played("no filter, radius 1", 0.01)["zeta"] == asirra_axes.EVERYTHING
 
 
