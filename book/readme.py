@@ -67,7 +67,7 @@ def _experiments() -> str:
     return (
         f"**The experiments come back in shape more than in size.** {words['reproduced']} of the "
         f"{sum(words.values())} mean regrets in the paper's Table 1 are reproduced, "
-        f"{words['reproduced in kind']} in kind (the same order, another size), "
+        f"{words['reproduced in kind']} in kind (on the same side of OFUL, at another size), "
         f"{words['not reproduced']} not. "
         f"Skipping at Γ = 0.05 saves {gains[0]:.0f}% of OFUL's regret there, and {gains[1]:.0f}% "
         "if the model is made exact: what the table shows is not the effect of a wrong model."
