@@ -388,10 +388,17 @@ def _contexts(K: int) -> np.ndarray:
     return contexts / np.linalg.norm(contexts, axis=2, keepdims=True)
 
 
-def eq_q2(size: str = "ci") -> Found:
-    """y_t = 1{‖x_t‖ ≥ Γ} x_t is decided before ε_t; one process serves every k.
+@formula("upper")
+def q2_bound(width: float, noise: float) -> float:
+    """Width of x times I₁, the norm of the noise learnt."""
+    return width * noise
 
-    Changing ε_t and all later noise leaves y_t as it is. On the axes widths meet Γ = ½ exactly.
+
+def eq_q2(size: str = "ci") -> Found:
+    """y_t = 1{‖x_t‖ ≥ Γ} x_t is decided before ε_t; one process serves every k, and bounds q₂.
+
+    Changing ε_t and all later noise leaves y_t as it is. On the axes widths meet Γ = ½ exactly. The
+    bound is attained where x is the sum of noise itself.
     """
     rng, K = np.random.default_rng(3), 60
     noise, contexts = rng.normal(size=K), _contexts(K)
@@ -405,6 +412,13 @@ def eq_q2(size: str = "ci") -> Found:
         assert np.array_equal(_run(other, contexts, quarter)[0][: t + 1], y[: t + 1])
     kept = np.flatnonzero(y.any(axis=1))
     assert 5 < len(kept) < K - 5, "the run must keep some rounds and skip some"
+    for k in range(kept[0] + 1, K):
+        total, V = y[:k].T @ noise[:k], np.linalg.inv(U[k])
+        norm = math.sqrt(total @ V @ total)
+        for x in (*contexts[k], total):
+            bound = q2_bound(math.sqrt(x @ V @ x), norm)
+            assert abs(x @ V @ total) <= bound * (1 + 1e-12)
+        assert math.isclose(abs(total @ V @ total), bound, rel_tol=1e-9)
     axis = np.broadcast_to(np.array([[1.0, 0.0]]), (12, 1, 2))
     some = _run(np.zeros(12), axis, lambda width: keeps(width, 0.5))[0].any(axis=1)
     assert np.sum(some) == 4  # widths 1, 1/√2, 1/√3, then exactly ½
