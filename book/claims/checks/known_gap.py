@@ -8,6 +8,7 @@ one that is also tried on drawn configurations.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 from typing import Any
@@ -123,11 +124,27 @@ def skip_terms(t: Any, p: Any, q: Any, R: Any) -> Any:
     return 1 + t * (R * q + 4 * p)
 
 
+def _hardest_skips() -> Iterator[tuple[float, float, float, tuple[float, ...]]]:
+    """Rounds that are only just skipped and lose as much as they can: the loss, ζ, Δ/(√d ι₁), and
+    √d, √ι₂, √(2ι₃), R.
+    """
+    for d, Delta, R in product((1, 16), (1.0, 0.18), (0.0, 1.0)):
+        e = theory.known_gap(d, Delta, R)
+        terms = math.sqrt(d), math.sqrt(e.iota2), math.sqrt(2 * e.iota3), R
+        for zeta in (0.0, e.zeta_max):
+            lost = _tight_regret(1e-9, e.beta, e.Gamma * (1 - 1e-9), zeta)
+            yield lost, zeta, Delta / (math.sqrt(d) * e.iota1), terms
+
+
 def eq_step1(size: str = "ci") -> Found:
-    """2βΓ, times √d ι₁/Δ, is 1 + √d(R√(2ι₃) + 4√ι₂): an identity in √d, √ι₂, √(2ι₃), R."""
+    """2βΓ, times √d ι₁/Δ, is 1 + √d(R√(2ι₃) + 4√ι₂): an identity in √d, √ι₂, √(2ι₃), R. A skipped
+    round loses less than 2ζ and this, and nearly as much.
+    """
     t, p, q, R = gens("t p q R")
     beta = 1 + 4 * t * p + R * t * q
     assert beta == skip_terms(t, p, q, R)
+    for lost, zeta, unit, terms in _hardest_skips():
+        assert 1 - 1e-4 < lost / (2 * zeta + unit * skip_terms(*terms)) < 1
     return ATTAINED
 
 
@@ -146,6 +163,8 @@ def eq_rev1(size: str = "ci") -> Found:
         root = math.sqrt(e.d)
         terms = with_misspecification(root, math.sqrt(e.iota2), math.sqrt(2 * e.iota3), e.R)
         assert terms < root * e.iota1  # that is, 2ζ + 2βΓ < Δ
+    for lost, _, unit, numbers in _hardest_skips():
+        assert lost < unit * with_misspecification(*numbers)
     return Found({"with_misspecification": 1.0}, "ζ = Γ", "")
 
 

@@ -173,7 +173,11 @@ def col_beta_sup(size: str = "ci") -> Found:
     assert error < float(theory.SupBeta(200_000, L=5.0, delta=0.9, repaired=True)(1))
     for d, l, L, delta in product((1, 10, 512), (1, 3, 9), (1.0, 2.0, 10.0), (0.5, 0.01)):
         unknown = theory.unknown_gap(d, 0.5, L=L, delta=delta)
-        needed = theory.radius(float(unknown.selections(l)), d, 1.0, L, 1.0, delta / 2**l, 0.0)
+        n = float(unknown.selections(l))
+        needed = theory.radius(n, d, 1.0, L, 1.0, delta / 2**l, 0.0)
+        more = theory.radius(n, d, 1.0, L, 1.0, delta / 2**l, 0.3) - needed
+        summand = 4 * 0.3 * 2**l * math.sqrt(d * math.log(3 * L * 2**l))
+        assert math.isclose(more, summand, rel_tol=1e-9)
         B = L**0.5
         repaired = theory.SupBeta(d, 1.0, L / B, B, delta, repaired=True)(l)
         assert math.isclose(needed, repaired, rel_tol=1e-12)
@@ -506,8 +510,13 @@ def ended() -> Form:
 
 
 def aux_end_rounds(size: str = "ci") -> Found:
-    """A round that ends at level l loses at most 2β2⁻ˡ + 2W(l) to the best survivor, attained."""
+    """A round that ends at level l loses at most 2β2⁻ˡ + 2W(l) to the best survivor, attained; with
+    what the best survivor itself may lose, 2(l − 1)W(l), that is 2l W(l).
+    """
     _is_maximum(ended(), s=0)
+    lm_optimal(size)
+    for l in range(1, 40):
+        assert (ended()[1:] + near_optimal(l, 1.0) == 2 * l).all()
     return ATTAINED
 
 
@@ -518,6 +527,20 @@ def last_bad_level(Delta: float) -> int:
     while not l > math.log2(8 / Delta):
         l += 1
     return l
+
+
+def _none_left_beyond() -> None:
+    """Rounds late enough to climb past l_Δ find the bad arm gone from every level beyond it."""
+    opening, D, theta = sharp_family(8)
+    run, reached = Reference(9, lambda l: 1.0), 0
+    top = last_bad_level(float((D[0] - D[1]) @ theta))
+    for k, arms in enumerate(opening, 1):
+        run.round(k, arms, lambda x: float(x @ theta))
+    for k in range(4**top * 9 + 1, 4**top * 9 + 601):
+        run.round(k, D, lambda x: float(x @ theta))
+        assert all(1 not in alive for alive in run.seen[top:])
+        reached += len(run.seen) > top
+    assert reached
 
 
 def text_l290(size: str = "ci") -> Found:
@@ -535,6 +558,7 @@ def text_l290(size: str = "ci") -> Found:
         top = last_bad_level(Delta)
         assert 4 * 2.0**-top + Delta / 2 < Delta
         assert not 4 * 2.0 ** -(top - 1) + Delta / 2 < Delta
+    _none_left_beyond()
     slack = {"last_bad_level": 1.0, "theory.level": 1.0}
     return Found(slack, "4β2⁻ˡ + Δ/2 at l = l_Δ − 1 is Δ or more")
 
@@ -888,6 +912,13 @@ def rem_l255(size: str = "ci") -> Found:
             bound = without_condition(2.35, iota1, beta, d * K, S, W, K)
             assert total <= bound
             ratios.append(total / bound)
+        zeta, n = 0.01, [4 * d, *(3 * 4 ** (l - 1) * d for l in range(2, S))]
+        W = [zeta * (1 + 4 * math.sqrt(d * math.log(3 * 2**l))) for l in range(1, S + 1)]
+        n.append(K - sum(n))
+        paid = sum(rounds * 2 * l * W[l - 1] for l, rounds in enumerate(n, 1))
+        most = without_condition(2.35, 1.0, 0.0, d * K, S, W[-1], K)  # β = 0: only this term
+        assert paid <= most
+        assert most <= 13 * zeta * math.sqrt(d * math.log(3 * 2**S)) * K * math.log(K)
     orders = []
     for d in (64, 4096, 262_144):
         K = 10**6 * d
