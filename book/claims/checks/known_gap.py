@@ -8,7 +8,7 @@ one that is also tried on drawn configurations.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 from typing import Any
@@ -124,14 +124,16 @@ def skip_terms(t: Any, p: Any, q: Any, R: Any) -> Any:
     return 1 + t * (R * q + 4 * p)
 
 
-def _hardest_skips() -> Iterator[tuple[float, float, float, tuple[float, ...]]]:
+def _hardest_skips(
+    most: Callable[[theory.Known], float],
+) -> Iterator[tuple[float, float, float, tuple[float, float, float, float]]]:
     """Rounds that are only just skipped and lose as much as they can: the loss, ζ, Δ/(√d ι₁), and
     √d, √ι₂, √(2ι₃), R.
     """
     for d, Delta, R in product((1, 16), (1.0, 0.18), (0.0, 1.0)):
         e = theory.known_gap(d, Delta, R)
         terms = math.sqrt(d), math.sqrt(e.iota2), math.sqrt(2 * e.iota3), R
-        for zeta in (0.0, e.zeta_max):
+        for zeta in (0.0, most(e)):
             lost = _tight_regret(1e-9, e.beta, e.Gamma * (1 - 1e-9), zeta)
             yield lost, zeta, Delta / (math.sqrt(d) * e.iota1), terms
 
@@ -143,7 +145,7 @@ def eq_step1(size: str = "ci") -> Found:
     t, p, q, R = gens("t p q R")
     beta = 1 + 4 * t * p + R * t * q
     assert beta == skip_terms(t, p, q, R)
-    for lost, zeta, unit, terms in _hardest_skips():
+    for lost, zeta, unit, terms in _hardest_skips(lambda e: e.Gamma):
         assert 1 - 1e-4 < lost / (2 * zeta + unit * skip_terms(*terms)) < 1
     return ATTAINED
 
@@ -163,7 +165,7 @@ def eq_rev1(size: str = "ci") -> Found:
         root = math.sqrt(e.d)
         terms = with_misspecification(root, math.sqrt(e.iota2), math.sqrt(2 * e.iota3), e.R)
         assert terms < root * e.iota1  # that is, 2ζ + 2βΓ < Δ
-    for lost, _, unit, numbers in _hardest_skips():
+    for lost, _, unit, numbers in _hardest_skips(lambda e: e.zeta_max):
         assert lost < unit * with_misspecification(*numbers)
     return Found({"with_misspecification": 1.0}, "ζ = Γ", "")
 
@@ -609,12 +611,28 @@ def expected_order(log_K: float) -> float:
     return log_K * math.log(log_K)
 
 
+@formula("upper")
+def expected(bound: int, delta: Fraction, K: int) -> Fraction:
+    """The expected regret where it is at most the bound with probability 1 − δ, and at most K."""
+    return bound * (1 - delta) + delta * K
+
+
 def rem_expected(size: str = "ci") -> Found:
-    """With δ = 1/K the bound grows like log K · log log K, no faster and no slower.
+    """A regret that is above b with probability δ at the most has a mean of b(1 − δ) + δK at the
+    most, which two values attain, and at δ = 1/K of b + 1. There the bound grows like
+    log K · log log K, no faster and no slower.
 
     The ratio settles: from K = e^{10^38} to e^{10^50} it moves by less than five per cent, while
     that to log K alone still rises by a tenth. The admissible ζ falls like 1/√(log K).
     """
+    for delta, b, K in product((Fraction(1, 10), Fraction(1, 2)), (1, 3), (4, 9)):
+        ways = [
+            (1 - p) * low + p * high
+            for p in (Fraction(0), delta / 2, delta)
+            for low, high in product(range(b + 1), range(b + 1, K + 1))
+        ]
+        assert max(ways) == expected(b, delta, K)
+        assert expected(b, Fraction(1, K), K) <= b + 1
     logs = [10.0**j for j in range(14, 51, 12)]
     known = [theory.Known(16, 0.18, 1.0, log_inv_delta=x) for x in logs]
     ratio = [k.bound_sharp / expected_order(x) for k, x in zip(known, logs, strict=True)]

@@ -791,10 +791,18 @@ def sublinear(Delta: float, C: float, alpha: float, k: float) -> float:
 
 
 def eq_neq2(size: str = "ci") -> Found:
-    """log(Δk) − log 4 − log(2Ck^α) = (1−α)log k − log(8C/Δ), on a grid, to 1e-12."""
+    """log(Δk) − log 4 − log(2Ck^α) = (1−α)log k − log(8C/Δ), on a grid, to 1e-12; over 2Δ² it is
+    below what a test pulls, and the printed form over Δ²/2 is not.
+    """
     for Delta, C, alpha, k in product((0.05, 0.5), (0.3, 40.0), (0.0, 0.5, 0.9), (10, 10**6)):
         left = math.log(Delta * k) - math.log(4) - math.log(2 * C * k**alpha)
         assert math.isclose(left, sublinear(Delta, C, alpha, k), rel_tol=1e-12, abs_tol=1e-12)
+    for (Delta, k, up, down), alpha in product(TESTS[:3], (0.0, 0.5)):
+        total, pulls, _ = _test(Delta, k, up, down)
+        C = total / k**alpha  # then both regrets are at most Ck^α
+        assert pulls >= sublinear(Delta, C, alpha, k) / (2 * Delta**2)
+        printed = math.log(Delta * k) - math.log(4 * C) - alpha * math.log(k)
+        assert pulls < printed / (Delta**2 / 2)
     return ATTAINED
 
 
@@ -903,12 +911,18 @@ def free_bound(n: int, Delta: float, k: float) -> float:
 
 def aux_free(size: str = "ci") -> Found:
     """S ≥ a log(b/S) means S ≥ a W(b/a): the bound without C and α is the root, and it grows
-    like log k.
+    like log k. S is the price of the pulls that each other arm needs if both regrets are at most
+    S. No test's larger regret is below it.
     """
     for n, Delta, k in product((2, 20, 500), (0.05, 0.5), (10, 10**4, 10**9)):
         a, b = (n - 1) / (2 * Delta), Delta * k / 8
         S = free_bound(n, Delta, k)
         assert abs(S - a * math.log(b / S)) < 1e-9 * (1 + S)
+        assert math.isclose((n - 1) * Delta * pulls_needed(Delta, k, 2 * S), S, rel_tol=1e-6)
+    assert abs(free_bound(2, 0.5, 1e60) / free_bound(2, 0.5, 1e30) / 2 - 1) < 0.05
+    for Delta, k, up, down in TESTS:  # the larger of two regrets is at least half of the sum
+        total, *_ = _test(Delta, k, up, down)
+        assert total / 2 >= free_bound(2, Delta, k)
     return ATTAINED
 
 

@@ -224,7 +224,8 @@ def misleading(x: np.ndarray, y: np.ndarray, best: np.ndarray) -> float:
 def sep_expected(size: str = "ci") -> Found:
     """With rewards M⟨x, y − x*⟩ the best arm x* is never played between round 1 and the first
     skip, so it is not the arm of the first skip: on arms of every shape, among them orthogonal
-    differences and multiples of one vector.
+    differences and multiples of one vector. With Gaussian noise the mean regret of runs doubles
+    with the rounds.
     """
     shapes = [
         [[1, 0], [0, 1]], [[1, 0], [1, 1]], [[1, 1], [1, 0]], [[2, 0], [1, 0]], [[1, 0], [2, 0]],
@@ -235,6 +236,12 @@ def sep_expected(size: str = "ci") -> Found:
         X = np.array(arms, dtype=float)
         Gamma = share * np.linalg.norm(X, axis=1).max() / math.sqrt(lam)
         _never_the_first(X, Gamma, 1.5, lam)
+    problem = bl.problems.FixedArms(np.eye(2), np.array([0.5, 0.4]))
+    run = bl.simulate(
+        problem, bl.DSOFUL(0.6, 1.0, 1.0), 800, 400, checkpoints=(400, 800), seed=1, progress=False
+    )
+    half, whole = run.regret.mean(axis=(0, 1, 2))
+    assert whole - half > 0.2 * 0.1 * 400 and abs(whole / half - 2) < 0.05
     return ATTAINED
 
 
@@ -256,9 +263,9 @@ def _never_the_first(X: np.ndarray, Gamma: float, beta: float, lam: float) -> No
 
 
 @formula("upper")
-def oful_regret(K: int, d: int, beta: float, Delta: float) -> float:
-    """OFUL's own bound at L = B = 1, with its last radius."""
-    return 8 * d * beta**2 / Delta * math.log1p(K / d)
+def oful_regret(K: float, d: int, beta: float, Delta: float, LB: float = 1.0) -> float:
+    """OFUL's own bound with its last radius and λ = B⁻²."""
+    return 8 * d * beta**2 / Delta * math.log1p(K * LB**2 / d)
 
 
 @formula()
@@ -291,6 +298,11 @@ def aux_oful_log(size: str = "ci") -> Found:
         gap = Delta / math.sqrt(d)
         for K, lost in zip(run.checkpoints, run.regret[0, 0, 0], strict=True):
             assert lost <= oful_regret(int(K), d, 1.0, gap)
+    for d, j in product((1, 3), (10, 200)):  # arms of width 1, each doubling U on its axis
+        n = d * (2 * j + 1)
+        assert n <= oful_regret(n, d, 0.5, 1.0, 2.0**j)
+        scaled = oful_regret(n * 4.0**j, d, 0.5, 1.0)  # L²B² stands beside K
+        assert math.isclose(oful_regret(n, d, 0.5, 1.0, 2.0**j), scaled, rel_tol=1e-12)
     for K, d in product((10**40, 10**80, 10**150), (1, 8)):  # K² has twice the digits
         grows = [
             oful_regret(k, d, 1 + math.sqrt(d * math.log1p(k / d) + 2 * math.log(100)), 0.2)

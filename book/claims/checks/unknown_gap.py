@@ -913,10 +913,10 @@ def rem_l255(size: str = "ci") -> Found:
             assert total <= bound
             ratios.append(total / bound)
         zeta, n = 0.01, [4 * d, *(3 * 4 ** (l - 1) * d for l in range(2, S))]
-        W = [zeta * (1 + 4 * math.sqrt(d * math.log(3 * 2**l))) for l in range(1, S + 1)]
+        bias = [zeta * (1 + 4 * math.sqrt(d * math.log(3 * 2**l))) for l in range(1, S + 1)]
         n.append(K - sum(n))
-        paid = sum(rounds * 2 * l * W[l - 1] for l, rounds in enumerate(n, 1))
-        most = without_condition(2.35, 1.0, 0.0, d * K, S, W[-1], K)  # β = 0: only this term
+        paid = sum(rounds * 2 * l * bias[l - 1] for l, rounds in enumerate(n, 1))
+        most = without_condition(2.35, 1.0, 0.0, d * K, S, bias[-1], K)  # β = 0: only this term
         assert paid <= most
         assert most <= 13 * zeta * math.sqrt(d * math.log(3 * 2**S)) * K * math.log(K)
     orders = []
