@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 import banditlib as bl
 from banditlib import reference, theory
 from banditlib.design import g_optimal
+from book.claims.checks.model import is_square_over_gap
 from book.claims.formula import Found, formula
 
 Costs = tuple[int, int]
@@ -65,7 +67,7 @@ def aux_layered_costs(size: str = "ci") -> Found:
 
 def aux_layered(size: str = "ci") -> Found:
     """The bound is the sum of counts times costs, and runs in which all errors stay within the
-    radius keep to it, level by level.
+    radius keep to it, level by level. It is of order d²/Δ, and the policy has no field for Δ or ζ.
     """
     for d, Delta, zeta in product((1, 3, 16), (0.1, 0.7), (0.0, 1e-5)):
         c = theory.layered(d, Delta, zeta)
@@ -86,6 +88,8 @@ def aux_layered(size: str = "ci") -> Found:
         last = min(paid[: c.l_Delta])
         assert math.isfinite(theory.layered(d, Delta, 0.99 * last).bound)
         assert theory.layered(d, Delta, 1.01 * last).bound == math.inf
+    is_square_over_gap(lambda d, Delta: theory.layered(d, Delta).bound)
+    assert {field.name for field in fields(bl.LayeredDSOFUL)} == {"beta", "lam"}
     top = max(_run(seed, 600 if size == "ci" else 6000) for seed in range(2))
     return Found({"bound": 1 / top}, "grid of rewards, R = 0.05")
 

@@ -24,6 +24,13 @@ FAR_d, FAR_Delta = 1e4, 1e15
 """So far out that the logarithms change a measured power by less than a third."""
 
 
+def is_square_over_gap(bound: Callable[[int, float], float]) -> None:
+    """Whether a bound (d, Δ) is of order d²/Δ, logarithms aside."""
+    in_d = slope(lambda t: bound(int(t), 0.18), FAR_d)
+    in_Delta = -slope(lambda t: bound(16, 1 / t), FAR_Delta)
+    assert abs(in_d - 2) < 0.35 and abs(in_Delta + 1) < 0.35
+
+
 @formula()
 def known_powers() -> tuple[float, float]:
     """Powers of d and of Δ in the bound for DS-OFUL."""

@@ -13,6 +13,7 @@ import numpy as np
 from banditlib import theory
 from book.claims.checks.confidence import _coverage
 from book.claims.checks.exact import hardest
+from book.claims.checks.model import is_square_over_gap
 from book.claims.checks.sup_lin_ucb import Reference, contexts
 from book.claims.formula import ATTAINED, Found, about, formula
 
@@ -873,7 +874,9 @@ def level_order(d: int, Delta: float) -> float:
 
 
 def rem_l250(size: str = "ci") -> Found:
-    """β(l) = O(√(dl)) and l_Δ = O(log(d/Δ)), both ways; neither β nor λ asks for Δ or ζ."""
+    """β(l) = O(√(dl)) and l_Δ = O(log(d/Δ)), both ways, and the bound is of order d²/Δ; neither β
+    nor λ asks for Δ or ζ.
+    """
     l, ratios, levels = np.arange(1, 400), [], []
     for d in (1, 16, 1024, 10**6):
         ratio = theory.SupBeta(d)(l) / beta_order(d, l)
@@ -885,6 +888,12 @@ def rem_l250(size: str = "ci") -> Found:
             levels.append(found / level_order(d, Delta))
     fields = set(theory.SupBeta.__dataclass_fields__)
     assert fields == {"d", "R", "L", "B", "delta", "repaired"}
+
+    def bound(d: int, Delta: float) -> float:  # its constant apart
+        found = theory.unknown_gap(d, Delta)
+        return d * found.beta**2 * found.iota1 / Delta
+
+    is_square_over_gap(bound)
     slack = {"beta_order": hardest(ratios), "level_order": hardest(levels)}
     return Found(slack, "l = 1, d large")
 
