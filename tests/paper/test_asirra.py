@@ -307,3 +307,17 @@ def test_runs_between_the_panels_on_digits_say_so(monkeypatch):
     files = between.render([Cell(c, a, {}) for c, a in zip(small, arrays, strict=True)], "smoke")
     assert marked == [features.STAND_IN]
     assert all("digits" in files[name].decode() for name in (".md", ".csv"))
+
+
+def test_what_a_search_is_worth_by_hand():
+    def runs(*ends: float) -> np.ndarray:
+        return np.array(ends)[:, None]
+
+    grid = {
+        asirra_cells.PICK: runs(*[4.0] * 8),
+        (1.0, 1.0): runs(2.0, 2.0, 2.0, 2.0, 9.0, 9.0, 9.0, 9.0),
+        (1.0, 10.0): runs(*[8.0] * 8),
+    }
+    rows, excess, spread = asirra_figure.searched({0.1: {"Γ = 0": grid}})
+    assert rows == [["0.1", "OFUL", "4.0 (0.1, 1)", "9.0 (1, 1)", "4.0", "8.0 (1, 10)"]]
+    assert excess == {(0.1, "Γ = 0"): 0.0} and spread == {(0.1, "Γ = 0"): 2.0}

@@ -145,6 +145,32 @@ def test_words_of_the_sum_over_eight_runs():
     assert (outcome.word, outcome.word_of_sum) == ("", "fits")
 
 
+def outcome(*runs: float, axis: float = 3500.0) -> asirra_axes.Outcome:
+    return asirra_axes.Outcome(np.array([runs]), np.zeros((1, len(runs))), axis)
+
+
+def test_a_word_that_hangs_on_one_run_has_a_question_mark():
+    spread = {"OFUL": 0.1, "noisy": 0.5}
+    told = asirra_axes.told
+    assert told("radius 14", outcome(3400.0), spread) == "3,400 ✓"
+    assert told("radius 14", outcome(2400.0), spread) == "2,400 ✓?"  # 2,333 is the border
+    assert told("radius 14", outcome(1100.0), spread) == "1,100 ?"
+    assert told("radius 14", outcome(*[2400.0] * 8), spread) == "2,400* ✓"
+    assert told("radius 14, noise N(0, 1)", outcome(3400.0), spread) == "3,400 ✓?"
+    assert told("radius 6", outcome(437.5), spread, as_sum=True) == "3,500 ✓"
+
+
+def test_the_spread_is_that_of_eight_runs_of_the_curve_that_is_judged():
+    both = np.array([[1.0, 9.0] + [5.0] * 6, [10.0, 12.0] + [11.0] * 6])
+    reached = {
+        ("radius 6", 0.5): asirra_axes.Outcome(both, both, 1.0),
+        ("radius 7", 0.5): outcome(1.0, 100.0),
+    }
+    assert asirra_axes.spreads(reached) == {
+        "OFUL": pytest.approx(2 / 11), "SupLinUCB": 0.0, "noisy": 0.0
+    }  # fmt: skip
+
+
 def test_the_table_says_so_where_digits_stand_in():
     configs = asirra_axes.cells("smoke")
     cells = [Cell(c, {"wrong": np.full((1, len(c["checkpoints"])), 7)}, {}) for c in configs]

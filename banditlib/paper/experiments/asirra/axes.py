@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -280,6 +281,64 @@ def _outcome(runs: Sequence[Sequence[NDArray[np.int64]]], axis: float) -> Outcom
     half = checkpoints(ROUNDS).index(ROUNDS // 2)
     total = mistakes[..., -1]
     return Outcome(total, total - mistakes[..., half], axis)
+
+
+# --- how the book tells it ------------------------------------------------------------------------
+
+Reached = dict[tuple[str, float], Outcome]
+KINDS = {h.name: "noisy" if h.sigma else "SupLinUCB" if h.axis else "OFUL" for h in HYPOTHESES}
+"""Runs of one kind differ about alike: those with noisy rewards, of SupLinUCB, of OFUL."""
+SIGNS = {"fits": "✓", "near": "near", "": ""}
+
+
+def spreads(reached: Reached) -> dict[str, float]:
+    """By kind, the largest range of eight runs over their mean, of the curve that is judged."""
+    out = dict.fromkeys(KINDS.values(), 0.0)
+    for (name, _), outcome in reached.items():
+        if outcome.total.shape[1] == RUNS:
+            runs = outcome.total[outcome.total.mean(axis=1).argmax()]
+            out[KINDS[name]] = max(out[KINDS[name]], float(np.ptp(runs) / runs.mean()))
+    return out
+
+
+def told(name: str, outcome: Outcome, spread: dict[str, float], as_sum: bool = False) -> str:
+    """Regret, a star if it is of several runs, and a sign; a question mark where one run decides a
+    word that another run, as different as runs are, would change.
+    """
+    several, times = outcome.total.shape[1] > 1, RUNS if as_sum else 1
+    moves = [1 + sign * spread[KINDS[name]] for sign in (-1, 0, 1)]
+    words = [_word(times * outcome.highest * move, outcome.axis) for move in moves]
+    doubt = "" if several or len(set(words)) == 1 else "?"
+    star = "*" if several else ""
+    return f"{times * outcome.highest:,.0f}{star} {SIGNS[words[1]]}{doubt}".strip()
+
+
+def rows(
+    hypotheses: Sequence[Hypothesis], reached: Reached, as_sum: bool = False
+) -> list[list[str]]:
+    """Where the axes end, and a row for every hypothesis, panel by panel."""
+    spread, who = spreads(reached), ("OFUL, DS-OFUL", "SupLinUCB")
+    ends = [
+        [f"the axis ends at, {w}", *(f"{AXES[z][i]:,}" for z in PANELS)] for i, w in enumerate(who)
+    ]
+    return ends + [
+        [h.name, *(told(h.name, reached[h.name, z], spread, as_sum) for z in PANELS)]
+        for h in hypotheses
+    ]
+
+
+def fitting(reached: Reached, name: str) -> int:
+    """In how many panels a hypothesis fits as a sum."""
+    return [reached[name, z].word_of_sum for z in PANELS].count("fits")
+
+
+def at_grid_points(curves: dict[float, dict[str, Any]]) -> dict[tuple[float, float], list[Outcome]]:
+    """SupLinUCB's outcomes in the panels, by grid point."""
+    runs = {z: curves[z]["SupLinUCB"] for z in PANELS}
+    return {
+        point: [_outcome([[r] for r in runs[z][point]], AXES[z][1]) for z in PANELS]
+        for point in runs[PANELS[0]]
+    }
 
 
 def render(found: Sequence[Cell], scale: str) -> Rendered:

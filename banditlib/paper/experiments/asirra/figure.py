@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from banditlib.paper import features, plots, verdict
+from banditlib.paper.experiments.asirra.cells import PICK
 from banditlib.paper.experiments.base import Rendered
 from banditlib.paper.render import curves_csv, figure_files, mark_stand_in
 from banditlib.paper.store import Cell, Config, Packed
@@ -47,6 +48,33 @@ def best(grid: dict[Any, NDArray[np.int64]]) -> tuple[Any, NDArray[np.int64]]:
     most = max(len(runs) for runs in grid.values())
     point = min((p for p in grid if len(grid[p]) == most), key=lambda p: grid[p][:, -1].mean())
     return point, grid[point]
+
+
+def final(grid: dict[Any, NDArray[np.int64]], runs: slice = slice(None)) -> dict[Any, float]:
+    """Mean regret after all rounds at each grid point."""
+    return {point: float(found[runs, -1].mean()) for point, found in grid.items()}
+
+
+def searched(
+    panels: dict[float, dict[str, dict[Any, NDArray[np.int64]]]],
+) -> tuple[list[list[str]], dict[tuple[float, str], float], dict[tuple[float, str], float]]:
+    """What the grid search is worth: rows of a table, by ζ and curve how much more the point PICK
+    costs than the best one, and how many times the regret of the best the worst has.
+    """
+    rows, excess, spread = [], {}, {}
+    for zeta, curves_here in panels.items():
+        for row, grid in sorted(curves_here.items()):
+            mean, early, fresh = final(grid), final(grid, slice(4)), final(grid, slice(4, 8))
+            low, high = min(mean, key=mean.__getitem__), max(mean, key=mean.__getitem__)
+            excess[zeta, row], spread[zeta, row] = mean[PICK] - mean[low], mean[high] / mean[low]
+            told = [
+                f"{values[point]:,.1f} ({point[0]:g}, {point[1]:g})"
+                for values, point in (
+                    (mean, low), (fresh, min(early, key=early.__getitem__)), (mean, high)
+                )
+            ]  # fmt: skip
+            rows.append([f"{zeta:g}", curve_name(row), *told[:2], f"{mean[PICK]:,.1f}", told[2]])
+    return rows, excess, spread
 
 
 #: Where the axes of the paper's figures end, by ζ: OFUL and DS-OFUL, SupLinUCB.
