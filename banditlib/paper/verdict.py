@@ -224,6 +224,8 @@ def left_out_p(t: float, replicates: ArrayLike) -> float:
     """Share of replicates, the printed value counted in, whose t against the others is no smaller
     in size than its ``t``.
     """
+    if len(np.asarray(replicates)) < 3:  # the others have no spread
+        return math.nan
     ours = np.abs(left_out(replicates))
     return (1 + int(np.count_nonzero(ours >= abs(t)))) / (len(ours) + 1)
 

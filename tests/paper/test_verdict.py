@@ -121,6 +121,7 @@ def test_the_share_left_out_counts_the_printed_value_in() -> None:
         [Printed("far", paper=99.0, replicates=ours), Printed("near", paper=10.0, replicates=ours)]
     )
     assert far.p_left_out == pytest.approx(1 / 20) and near.p_left_out == 1.0
+    assert np.isnan(verdict.left_out_p(1.0, ours[:2]))
 
 
 def test_leaving_one_out_is_judging_it_by_the_others() -> None:
