@@ -224,8 +224,7 @@ def misleading(x: np.ndarray, y: np.ndarray, best: np.ndarray) -> float:
 def sep_expected(size: str = "ci") -> Found:
     """With rewards M⟨x, y − x*⟩ the best arm x* is never played between round 1 and the first
     skip, so it is not the arm of the first skip: on arms of every shape, among them orthogonal
-    differences and multiples of one vector. With Gaussian noise the mean regret of runs doubles
-    with the rounds.
+    differences and multiples of one vector.
     """
     shapes = [
         [[1, 0], [0, 1]], [[1, 0], [1, 1]], [[1, 1], [1, 0]], [[2, 0], [1, 0]], [[1, 0], [2, 0]],
@@ -236,12 +235,6 @@ def sep_expected(size: str = "ci") -> Found:
         X = np.array(arms, dtype=float)
         Gamma = share * np.linalg.norm(X, axis=1).max() / math.sqrt(lam)
         _never_the_first(X, Gamma, 1.5, lam)
-    problem = bl.problems.FixedArms(np.eye(2), np.array([0.5, 0.4]))
-    run = bl.simulate(
-        problem, bl.DSOFUL(0.6, 1.0, 1.0), 800, 400, checkpoints=(400, 800), seed=1, progress=False
-    )
-    half, whole = run.regret.mean(axis=(0, 1, 2))
-    assert whole - half > 0.2 * 0.1 * 400 and abs(whole / half - 2) < 0.05
     return ATTAINED
 
 
